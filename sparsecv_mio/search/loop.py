@@ -17,6 +17,7 @@ from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoo
 from contextlib import closing
 from dataclasses import replace
 from itertools import islice
+from typing import Protocol
 
 from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.search.observers import Signals
@@ -27,7 +28,28 @@ from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
 from sparsecv_mio.search.steps import Findings, Step
 from sparsecv_mio.search.writer import Writer
 
-Order = Callable[[SearchGoal, GridState, Plan, Sequence[Step], float], Iterator[Step]]
+
+class Order(Protocol):
+    """The rule that chooses the next steps from the present state alone; an order has no memory."""
+
+    def __call__(
+        self, goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float
+    ) -> Iterator[Step]:
+        """Yield the next steps.
+
+        Parameters
+        ----------
+        goal : SearchGoal
+            Goal of the search, whose pairs are solved; orders for the certified choice do not read it.
+        state : GridState
+            State of the search.
+        plan : Plan
+            Plan of the search.
+        running : sequence of Step
+            Steps that are running.
+        share : float
+            Share of the time limit that has passed; 0 without a limit.
+        """
 
 
 class Executor:

@@ -24,18 +24,7 @@ from sparsecv_mio.search.steps import Step, idle_steps
 def algorithm1(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
     """Yield bounds of all folds first, then subproblems, as many at once as there are threads.
 
-    Parameters
-    ----------
-    goal : SearchGoal
-        Goal of the search; not read, because the order serves the certified choice.
-    state : GridState
-        State of the search.
-    plan : Plan
-        Plan of the search. It omits subproblems if only bounds are requested.
-    running : sequence of Step
-        Steps that are running.
-    share : float
-        Share of the time limit that has passed; not read.
+    If only bounds are requested, the order omits subproblems.
     """
     first = first_bounds(state, plan, running)
     if first is not None:
@@ -84,21 +73,7 @@ def _widest_of_lowest(state: GridState, plan: Plan, running: Sequence[Step]) -> 
 
 
 def grid(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
-    """Yield supports of all folds first, then every subproblem in order.
-
-    Parameters
-    ----------
-    goal : SearchGoal
-        Goal whose pairs are solved.
-    state : GridState
-        State of the search.
-    plan : Plan
-        Plan of the search.
-    running : sequence of Step
-        Steps that are running.
-    share : float
-        Share of the time limit that has passed; not read.
-    """
+    """Yield supports of all folds first, then every subproblem in order."""
     first = first_bounds(state, plan, running)
     if first is not None:
         yield from first

@@ -36,21 +36,7 @@ from sparsecv_mio.search.steps import Step, idle_steps
 
 
 def by_size(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
-    """Yield the next steps.
-
-    Parameters
-    ----------
-    goal : SearchGoal
-        Goal of the search.
-    state : GridState
-        State of the search.
-    plan : Plan
-        Plan of the search.
-    running : sequence of Step
-        Steps that are running.
-    share : float
-        Share of the time limit that has passed.
-    """
+    """Yield the next steps."""
     now = InQuestion.from_state(state, plan)
     if not now.pairs.any():
         yield from together(goal, state, plan, running, share)

@@ -28,21 +28,7 @@ from sparsecv_mio.search.steps import Step, first_phase
 def first_answers(
     goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float
 ) -> Iterator[Step]:
-    """Yield the steps of the first unfinished phase.
-
-    Parameters
-    ----------
-    goal : SearchGoal
-        Goal of the search; not read.
-    state : GridState
-        State of the search.
-    plan : Plan
-        Plan of the search.
-    running : sequence of Step
-        Steps that are running.
-    share : float
-        Share of the time limit that has passed.
-    """
+    """Yield the steps of the first unfinished phase."""
     every = np.ones(state.context.shape[:2], dtype=bool)
     middle = np.zeros_like(every)
     middle[-1 - len(every) // 2] = True

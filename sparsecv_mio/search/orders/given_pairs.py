@@ -22,21 +22,7 @@ from sparsecv_mio.search.steps import Step
 def given_pairs(
     goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float
 ) -> Iterator[Step]:
-    """Yield the full data of the pairs if the goal needs their models, and then trees of their open folds.
-
-    Parameters
-    ----------
-    goal : SearchGoal
-        Goal whose pairs are solved.
-    state : GridState
-        State of the search.
-    plan : Plan
-        Plan of the search.
-    running : sequence of Step
-        Steps that are running.
-    share : float
-        Share of the time limit that has passed; not read.
-    """
+    """Yield the full data of the pairs if the goal needs their models, and then trees of their open folds."""
     pairs = goal.pairs(state)
     if goal.needs_full_data:
         for g, t in np.argwhere(pairs & state.needs_full_tree()).tolist():
@@ -53,21 +39,7 @@ def given_pairs(
 
 
 def estimates(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
-    """Yield the next pass over all folds.
-
-    Parameters
-    ----------
-    goal : SearchGoal
-        Goal whose pairs need estimates.
-    state : GridState
-        State of the search.
-    plan : Plan
-        Plan of the search.
-    running : sequence of Step
-        Steps that are running.
-    share : float
-        Share of the time limit that has passed; not read.
-    """
+    """Yield the next pass over all folds."""
     if not running:
         yield from FoldSearches().steps(state, plan, goal.pairs(state), are_estimates=True)
         yield from FoldSamples().steps(state, plan, goal.pairs(state))

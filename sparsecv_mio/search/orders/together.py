@@ -33,18 +33,7 @@ from sparsecv_mio.search.steps import Step, first_phase
 def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
     """Yield the steps of the first unfinished phase.
 
-    Parameters
-    ----------
-    goal : SearchGoal
-        Goal whose pairs are solved; if it names none, all pairs that are not excluded are solved.
-    state : GridState
-        State of the search.
-    plan : Plan
-        Plan of the search.
-    running : sequence of Step
-        Steps that are running.
-    share : float
-        Share of the time limit that has passed.
+    If the goal names no pairs, all pairs that are not excluded are solved.
     """
     pairs, has_supports = goal.pairs(state), bool(state.has_supports.all())
     is_expensive = plan.bounds_before_trees or state.tried.full_nodes.sum() > plan.cheap_nodes

@@ -31,18 +31,7 @@ def winner_first(
 ) -> Iterator[Step]:
     """Yield the next steps: those of the pair with the best estimate, then of the pair furthest below its cutoff.
 
-    Parameters
-    ----------
-    goal : SearchGoal
-        Goal of the search; not read, because the order serves the certified choice.
-    state : GridState
-        State of the search.
-    plan : Plan
-        Plan of the search.
-    running : sequence of Step
-        Steps that are running.
-    share : float
-        Share of the time limit that has passed. Late in a limit the pairs with the smallest bounds come first.
+    Late in a limit the pairs with the smallest bounds come first.
     """
     now, is_late = state.bounds(), share > plan.choice_share
     cutoff = _cutoff(now, state, plan, is_late)
