@@ -111,6 +111,11 @@ RULES: tuple[tuple[Callable[[Fault], bool], str], ...] = (  # the first rule tha
     ),
     (lambda at: at.is_missing and at.is_target, 'give na="drop"'),
     (
+        lambda at: at.is_missing and at.names_subjects,
+        "write the subject of the row or leave the row out, and give folds={groups} to hold subjects out together, or "
+        "{drop}",
+    ),
+    (
         lambda at: at.is_missing and at.value in at.column.codes,
         'give na="drop" or na="mean", or keep_default_na=False if {value!r} is a text value',
     ),

@@ -24,7 +24,15 @@ GROUP_FOLDS = 10  # proposed folds of many subjects
 MAX_GROUPS_ALONE = 20  # subjects, up to which each one is proposed as a fold; 70 took up to eight times as long
 SURE_LEVELS = 8  # levels, from which a repeated column names subjects whatever its name
 ID = re.compile(r"(?i:(^|.*[_. -])(id|ids|uid|pid|sid|index|idx|row|rownames|obs|case|nr))|.*[a-z]I[dD]|")
-SUBJECT = re.compile(r"(?i).*(subject|subj|patient|person|participant|animal|mouse|rat|child|pupil|student|id)s?")
+MAX_ROWS_PER_CODE = 10  # rows of a value on average, up to which a column such as `code` may name subjects
+_SUBJECTS = r"subject|subj|patient(en)?|person(en)?|participant|probande?n?|animal|mouse|rat|child|pupil|student"
+_NUMBERS = r"(no|nr|num|number|nummer|key)\.?"  # ends of a name that may also state a count, as in `case_number`
+SUBJECT = re.compile(
+    rf"(?i)(.*({_SUBJECTS}|id)s?|(.*[_. -])?(mrn|ptn|pat)\.?|"
+    rf"(.*[_. -])?({_SUBJECTS}|pat|ptn|case|fall|mrn)[_. -]*({_NUMBERS}|code|name|label))"
+)  # names of subjects
+SUBJECT_CODE = re.compile(rf"(?i)(.*[_. -])?(mrn|({_SUBJECTS}|pat|ptn|case|fall)[_. -]*(id|nr\.?|code))")  # no count
+CODE = re.compile(r"(?i)(.*[_. -])?(case|fall|code|pt|vp|initials)")  # names that may also be those of factors
 VISIT = re.compile(r"(?i).*(visit|time|week|day|month|year|wave|session|occasion|trial|period|round|age)s?([_. -]?\d*)")
 ORDERED_ROWS = 20
 FORWARD_FOLDS = 5  # K of the proposed `forward:K`: the last five sixths of the rows are scored
@@ -44,11 +52,14 @@ class Subjects:
         Columns that name the subject and number its rows; if `visit` is empty, the name of `column` identifies it.
     count : int
         Number of subjects.
+    without_id : tuple of int
+        Rows, from 0, in which the column is empty.
     """
 
     column: str
     visit: str
     count: int
+    without_id: tuple[int, ...] = ()
 
     @property
     def option(self) -> str:
@@ -97,22 +108,31 @@ def find_subjects(features: Sequence[RawColumn]) -> Subjects | None:
     """Return the column that names subjects with several rows each, or None.
 
     Another column numbers the rows of each subject, or its name identifies it and it holds text or the
-    rows of each subject follow one another.
+    rows of each subject follow one another. Rows in which the column is empty are ignored.
     """
     for column in features:
-        if column.empty.any() or not _may_name(column):
+        if not (column.has_text_values if column.texts else _holds_codes(column)):
             continue
         words = [column.texts.get(row, value) for row, value in enumerate(column.numbers.tolist())]
+        is_named = ~column.empty
+        words = [word for word, named in zip(words, is_named.tolist(), strict=True) if named]
         place = {word: k for k, word in enumerate(dict.fromkeys(words))}
-        codes, k = np.array([place[word] for word in words]), len(place)
-        if k < 3 or 2 * np.sum(np.bincount(codes) > 1) <= k:
+        codes, k = np.array([place[word] for word in words], dtype=np.int64), len(place)
+        if k < 3 or 2 * len(words) <= column.empty.size or 2 * np.sum(np.bincount(codes) > 1) <= k:
             continue
+        are_blocks = int(np.count_nonzero(np.diff(codes))) == k - 1
+        if not column.texts and not SUBJECT.fullmatch(column.name) and not are_blocks:
+            continue
+        without_id = tuple(np.flatnonzero(column.empty).tolist())
         visit = _find_visit_column(column, codes, features)
         if visit is not None:
-            return Subjects(column.name, visit.name, k)
-        is_text_or_blocks = bool(column.texts) or int(np.count_nonzero(np.diff(codes))) == k - 1
-        if SUBJECT.fullmatch(column.name) and is_text_or_blocks and k >= SURE_LEVELS:
-            return Subjects(column.name, "", k)
+            return Subjects(column.name, visit.name, k, without_id)
+        is_subject = SUBJECT.fullmatch(column.name) and (
+            are_blocks or column.texts or SUBJECT_CODE.fullmatch(column.name)
+        )
+        is_code = are_blocks and CODE.fullmatch(column.name) and len(words) <= MAX_ROWS_PER_CODE * k
+        if (is_subject or is_code) and k >= SURE_LEVELS:
+            return Subjects(column.name, "", k, without_id)
     return None
 
 
@@ -125,17 +145,27 @@ def _find_visit_column(subject: RawColumn, codes: IntArray, features: Sequence[R
             visit is not subject
             and told
             and _may_number(visit)
-            and _are_visit_numbers(visit.numbers, codes, int(rows.max()))
+            and _are_visit_numbers(visit.numbers[~subject.empty], codes, int(rows.max()))
         ):
             return visit
     return None
 
 
-def _may_name(column: RawColumn) -> bool:
-    """Return True if a column may name subjects: it holds text, or integers under a name such as `subject`."""
-    if column.texts:
-        return column.has_text_values
-    return bool(SUBJECT.fullmatch(column.name)) and bool(np.all(column.numbers == np.rint(column.numbers)))
+def has_subject_name(name: str) -> bool:
+    """Return True if a name may be that of a column of subjects.
+
+    Examples
+    --------
+    >>> [has_subject_name(name) for name in ("Patient ID", "Pat.-Nr.", "MRN", "Code", "age")]
+    [True, True, True, True, False]
+    """
+    return bool(SUBJECT.fullmatch(name) or CODE.fullmatch(name))
+
+
+def _holds_codes(column: RawColumn) -> bool:
+    """Return True if a column of numbers may name subjects: it holds integers under a name such as `subject`."""
+    numbers = column.numbers[~column.empty]
+    return has_subject_name(column.name) and bool(np.all(numbers == np.rint(numbers)))
 
 
 def _may_number(column: RawColumn) -> bool:

@@ -37,13 +37,14 @@ from sparsecv_mio.data.missing_and_text import (
     skipped_lines,
 )
 from sparsecv_mio.data.number_format import DAYS, WORDS, describe_ambiguous, describe_formats
-from sparsecv_mio.data.readers import read_raw, read_with_options
+from sparsecv_mio.data.readers import name_lines, read_raw, read_with_options
 from sparsecv_mio.data.reading_options import ABSENT, Reading, feature_names, order_text
 from sparsecv_mio.data.row_structure import (
     SURE_LEVELS,
     Subjects,
     TimeOrder,
     find_subjects,
+    has_subject_name,
     is_name_like,
     numbers_rows,
     quote_names,
@@ -97,7 +98,7 @@ class ColumnFacts:
     missing : int
         Number of missing cells.
     least, mean, largest, spread : float or None
-        Minimum, mean, maximum and standard deviation of the numbers.
+        Minimum, mean, maximum and standard deviation (divisor n - 1) of the numbers.
     notes : tuple of str
         Notes on which a user may want to act.
     drop : bool
@@ -220,6 +221,18 @@ def inspect_file(
         raise BadInput(f"exposure: {exposure!r} is not a column other than the target{did_you_mean(exposure, names)}")
     inspect = partial(inspect_table, loss=loss, exposure=exposure, wanted=wanted)
     inspection, proposal = _inspect_with_dates(table, how, inspect)
+    if proposal.without_id:
+        note = f"{several(len(proposal.without_id), 'row')} without a value: fill the cell, or remove the row"
+        if table.find_lines is not None:
+            lines = skipped_lines(table, Reading(), proposal.without_id)
+            note = (
+                f"empty in {name_lines(lines)}: --skip-lines leaves the {plural(len(proposal.without_id), 'row')} out; "
+                "or write the subject there"
+            )
+            how = replace(how, skip_lines=skipped_lines(table, how, proposal.without_id))
+            inspection, proposal = _inspect_with_dates(read_raw(path, wanted, how), how, inspect)
+        for fact in inspection.columns:
+            fact.notes = (*fact.notes, note) if fact.name in fold_columns(proposal.folds or "") else fact.notes
     if not inspection.target or inspection.doubts:
         return inspection
     tried = _try_proposal(inspection, path, proposal, exposure)
@@ -227,12 +240,16 @@ def inspect_file(
 
 
 class Proposal(NamedTuple):
-    """Options with which a table can be read and searched: how, the columns, and the folds if they are not random."""
+    """Options with which a table can be read and searched: how, the columns, and the folds if they are not random.
+
+    `without_id` lists the rows, from 0, that have no id in the column of the proposed folds.
+    """
 
     how: Reading
     drop: tuple[str, ...]
     features: tuple[str, ...] | None
     folds: str | None
+    without_id: tuple[int, ...] = ()
 
 
 def _read_rows(path: str | Path, wanted: Wanted, how: Reading) -> tuple[RawTable, Reading]:
@@ -276,7 +293,7 @@ def _inspect_with_dates(
 
 def _try_proposal(inspection: Inspection, path: str | Path, proposal: Proposal, exposure: str | None) -> Inspection:
     """Return the facts with sizes from actually reading the file with the proposed options."""
-    how, drop, features, folds = proposal
+    how, drop, features, folds, _ = proposal
     try:
         wanted = Wanted(
             inspection.target, features, drop if features is None else None,
@@ -458,7 +475,8 @@ def _propose_options(
     options += [f"--exposure {shlex.quote(exposure)}"] if exposure is not None else []
     options += [grouping.option] if grouping is not None else []
     folds = None if grouping is None else shlex.split(grouping.option)[1]
-    return Proposal(cells.how, drop, names, folds), options
+    without_id = grouping.without_id if isinstance(grouping, Subjects) else ()
+    return Proposal(cells.how, drop, names, folds, without_id), options
 
 
 def _suitable_loss(goal: RawColumn | None) -> Loss:
@@ -495,11 +513,12 @@ def _facts(column: RawColumn, goal: RawColumn | None, how: Reading, ambiguous: s
 
 
 def _sizes(column: RawColumn, numbers: FloatArray) -> tuple[float | None, float | None, float | None, float | None]:
-    """Return the minimum, the mean, the maximum and the standard deviation of a numeric column."""
+    """Return the minimum, the mean, the maximum and the standard deviation (divisor n - 1) of a numeric column."""
     if column.texts or not numbers.size:
         return None, None, None, None
     unit = float(np.abs(numbers).max()) or 1.0
-    return float(numbers.min()), float(numbers.mean()), float(numbers.max()), float((numbers / unit).std()) * unit
+    spread = float((numbers / unit).std(ddof=1)) * unit if numbers.size > 1 else 0.0
+    return float(numbers.min()), float(numbers.mean()), float(numbers.max()), spread
 
 
 def _kind_of_column(
@@ -643,6 +662,7 @@ def collect_answer_warnings(
         Intercept of this model.
     """
     notes = [_describe_duplicate_rows(data, folds), *_describe_factors_of_subjects(data, folds)]
+    notes += _describe_numbers_of_subjects(data, folds)
     notes.append(_describe_exposures(data))
     columns = {name: data.X[:, data.names.index(name)] for name in coefficients}
     if data.classes is not None and columns:
@@ -686,11 +706,32 @@ def _describe_factors_of_subjects(data: Dataset, folds: FoldPlan) -> list[str]:
         if len(rows) < SURE_LEVELS or data.n > MOST_ROWS_OF_SUBJECT * len(rows) or 2 * np.sum(rows > 1) <= len(rows):
             continue
         together, quoted = quote_names([f"groups:{factor}"]), quote_names([factor])
+        sizes = f"{rows.min()} rows" if rows.min() == rows.max() else f"{rows.min()} to {rows.max()} rows"
         notes.append(
-            f"column {factor!r} is a factor with {len(rows):,} levels of {np.median(rows):.0f} rows each, which folds "
+            f"column {factor!r} is a factor with {len(rows):,} levels of {sizes} each, which folds "
             "share: if its levels are subjects, the CV error is too low for new ones; "
             f"--folds {together} holds all rows of a level out together, --drop {quoted} omits the column"
         )
+    return notes
+
+
+def _describe_numbers_of_subjects(data: Dataset, folds: FoldPlan) -> list[str]:
+    """Return a warning for each feature of numbers that name subjects, while rows of a subject are in all folds."""
+    if not RANDOM_FOLDS.fullmatch(folds.spec):
+        return []
+    notes = []
+    for j, name in enumerate(data.names):
+        if not has_subject_name(name):
+            continue
+        empty = np.zeros(data.n, dtype=bool) if data.holes is None else data.holes[:, j]
+        subjects = find_subjects([RawColumn(name, np.where(empty, np.nan, data.X[:, j]), empty)])
+        if subjects is not None:
+            notes.append(
+                f"feature {name!r} has {subjects.count:,} values with several rows each, and its name suggests "
+                "subjects, whose rows the folds share: the CV error is too low for new subjects; "
+                f"{subjects.option} holds all rows of a subject out together, --drop {quote_names([name])} omits the "
+                "column"
+            )
     return notes
 
 

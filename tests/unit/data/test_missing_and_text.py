@@ -263,9 +263,25 @@ def test_subjects_that_are_measured_again() -> None:
     uneven = [k for k in range(18) if k not in (4, 11, 17)]
     some = [column("subject", [who[k] for k in uneven]), column("week", [visit[k] for k in uneven])]
     assert find_subjects(some) is not None
-    none: list[Any] = [(who, [1, 1, 2] * 6), (who, range(18)), ([*who[:-1], None], visit), (map(str, range(18)), visit)]
+    none: list[Any] = [(who, [1, 1, 2] * 6), (who, range(18)), (map(str, range(18)), visit)]
     for names, numbers in none:
         assert find_subjects([column("who", names), column("visit", numbers)]) is None
+    blank = find_subjects([column("who", [*who[:-1], None]), column("visit", visit)])
+    assert blank is not None and (blank.count, blank.without_id) == (6, (17,))
+
+
+@pytest.mark.parametrize(
+    ("name", "in_runs", "shuffled"),
+    [("MRN", True, True), ("Pat.-Nr.", True, True), ("patient_id", True, True), ("Patientennummer", True, False),
+     ("case_no", True, False), ("ptn", True, False), ("Code", True, False), ("case", True, False),
+     ("postcode", False, False), ("persona", False, False), ("showcase", False, False)],
+)  # fmt: skip
+def test_usual_names_of_subjects_are_recognised(name: str, in_runs: bool, shuffled: bool) -> None:
+    """Shuffled numbers need a name that states no count."""
+    numbers = [float(100 + k // 3) for k in range(36)]
+    mixed = np.random.default_rng(0).permutation(numbers).tolist()
+    assert (find_subjects([column(name, numbers)]) is not None) == in_runs
+    assert (find_subjects([column(name, mixed)]) is not None) == shuffled
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,41 @@ def test_many_subjects_named_by_words_are_held_out_together(tmp_path: Path) -> N
     assert found.options == ("--drop who",)
 
 
+@pytest.mark.parametrize("form", ["P{}", "{}"])
+def test_a_row_without_a_subject_is_skipped_by_the_proposed_command(form: str, tmp_path: Path) -> None:
+    path, rng = tmp_path / "visits.csv", np.random.default_rng(1)
+    ids = ["" if k in (7, 8, 30) else form.format(k // 4 + 1) for k in range(96)]
+    numbers = rng.normal(size=(2, 96))
+    lines = [f"{name},{a:.3f},{b:.3f}" for name, a, b in zip(ids, *numbers, strict=True)]
+    path.write_text("\n".join(["patient,x,y", *lines]) + "\n")
+    found = inspect_file(path, "y", Reading(), None)
+    assert found.options == ("--skip-lines '9,10,32'", "--folds groups:patient:10") or found.options == (
+        "--skip-lines '9:10,32'", "--folds groups:patient:10",
+    )  # fmt: skip
+    assert (found.n, found.p, found.folds, found.refused) == (93, 1, 10, "")
+    assert notes(found)["patient"][-1].endswith("--skip-lines leaves the rows out; or write the subject there")
+
+
+@pytest.mark.parametrize("name", ["MRN", "case_no"])
+def test_numbers_of_subjects_in_random_folds_are_named(name: str) -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.arange(60) // 4, rng.normal(size=60)]).astype(float)
+    data = Dataset.from_arrays(X, rng.normal(size=60), [name, "x"])
+    (note,) = collect_answer_warnings(data, make_folds("5", data), {}, 0.0)
+    assert note.startswith(f"feature {name!r} has 15 values with several rows each") and f"groups:{name}" in note
+    assert collect_answer_warnings(data, make_folds("forward:5", data), {}, 0.0) == ()
+    other = Dataset.from_arrays(X, data.y, ["dose", "x"])
+    assert collect_answer_warnings(other, make_folds("5", other), {}, 0.0) == ()
+
+
+def test_the_spread_of_a_column_divides_by_one_less_than_the_rows(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("a,y\n1,1\n2,5\n4,2\n9,\n")
+    spreads = {one.name: one.spread for one in inspect_file(path, "y", Reading(), None).columns}
+    assert spreads["a"] == pytest.approx(pd.Series([1, 2, 4, 9]).std())
+    assert spreads["y"] == pytest.approx(pd.Series([1, 5, 2]).std())
+
+
 def test_features_that_were_named_are_proposed_but_for_names(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     messy().to_csv(path, index=False)
@@ -251,6 +286,8 @@ def test_a_factor_with_a_level_for_every_few_rows_is_named(tmp_path: Path) -> No
         (note,) = warned(12, 60, folds, onehot)
         assert note.startswith("column 'a person' is a factor with 12 levels of 5 rows each, which folds share")
         assert "--folds 'groups:a person' holds" in note and "--drop 'a person' omits the column" in note
+    (note,) = warned(12, 50, "5", onehot)
+    assert "12 levels of 4 to 5 rows each" in note
     assert warned(12, 60, "forward:5", onehot) == ()
     assert warned(12, 60, "5", {"drop": ["a person"]}) == ()
     assert warned(5, 60, "5", onehot) == () == warned(12, 400, "5", onehot)  # an ordinary factor
