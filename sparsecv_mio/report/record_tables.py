@@ -127,6 +127,8 @@ def _print_pair(console: Console, record: records.Record) -> None:
     """Print the reported pair, preceded by the pair with the minimum CV error if that is another one."""
     reported, least, reason = layout.pair(record.tau, record.gamma), record.least, _uncertified_reason(record)
     gap, pairs = gap_in_words(record.request.gap), record_words.n_unsolved_pairs(record)
+    if has_wide_ties(record):
+        gap += ", except for ties"
     colour = MEANING["limit" if pairs else record.status][2]
     if least is None:
         word = f"best pair so far ({reason}; choice not certified)" if reason else f"certified choice ({gap})"
@@ -236,11 +238,22 @@ def _certified_lines(record: records.Record, digits: int) -> list[str]:
         return [f"minimum CV error {scope}: no certified bound"]
     ends = format_interval(certificate.lower, certificate.upper, digits)
     lines = [f"minimum CV error {scope}: in {ends} (certified, relative gap {format_number(certificate.gap, 2)})"]
+    if has_wide_ties(record):
+        lines.append(
+            "ties: in some fold, subsets with the same training error have different held-out errors; this widens the "
+            f"interval by up to {format_number(certificate.tie_width, digits)}, and another pair may have the minimum"
+        )
     loosest = record.loosest
     if loosest is not None and (loosest.tau, loosest.gamma) != (certificate.tau, certificate.gamma):
         where = f"tau = {loosest.tau}, gamma = {format_number(loosest.gamma)}"
         lines.append(f"the lower bound is set by {where} (not yet excluded)")
     return list(filter(None, (own, *lines) if record.least is not None else (*lines, own)))
+
+
+def has_wide_ties(record: records.Record) -> bool:
+    """Return True if ties leave a certified choice a wider interval than the requested gap."""
+    best = record.certificate
+    return record.status == "proved" and best.tie_width > record.request.gap * best.upper
 
 
 def _search_space(record: records.Record) -> str:

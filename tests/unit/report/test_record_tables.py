@@ -19,6 +19,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.digits import format_interval, format_number
 from sparsecv_mio.report.before_search import print_bounds
 from sparsecv_mio.report.layout import pair
+from sparsecv_mio.report.record_report import proved_sentences
 from sparsecv_mio.report.record_tables import describe_model_space, error_lines, print_answer
 from sparsecv_mio.report.record_words import data_line, hints
 from sparsecv_mio.search.api import solve
@@ -234,3 +235,18 @@ def test_engine_words_are_printed_only_on_request_or_after_a_limit(record: Recor
         printed(lambda console: print_answer(console, ended), 200),
     ):
         assert all(word in text for word in words)
+
+
+def test_ties_that_widen_a_certified_interval_are_named() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(24, 3))
+    X[6:, 1] = X[6:, 0]  # equal outside the first fold
+    data = Dataset.from_arrays(X, X[:, 0] + 0.3 * rng.normal(size=24))
+    folds = make_folds(np.arange(24) // 6, data)
+    record = solve(data, folds=folds, gammas=[0.01, 1.0], taus="1:2", scale="none", threads=1)
+    text = printed(lambda console: print_answer(console, record), 200)
+    assert record.status == "proved" and record.gap > 0.01
+    assert "certified choice (gap <= 1e-4, except for ties)" in text and "another pair may have the minimum" in text
+    assert "which is due to tied subsets" in " ".join(proved_sentences(record))
+    clear = solve(data, folds="4", gammas=[0.01, 1.0], taus="1:2", threads=1)
+    assert "ties" not in printed(lambda console: print_answer(console, clear), 200)
