@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 200  # characters for a file or a pipe: wide enough for every table
 PADDING = re.compile(" +$", re.MULTILINE)  # blanks with which tables fill their lines
-RESTRICTING = (  # phrases of warnings of a record that restrict its answer, which are printed with --quiet too
-    "only by rounding errors", "disagrees with the search", "exceeds the largest number", "time limit ended",
+UNRESTRICTING = (  # phrases of warnings that state how a column was read; --quiet leaves only them out
+    " constant: ", " holds one text value in all rows: ", " is a separate level, ", " are a separate level, ",
+    " count as one value", " is the smaller value, ",
 )  # fmt: skip
 LONGEST_WORD = 160  # characters; a longer word of a message is shortened in its middle
 
@@ -137,10 +138,11 @@ def warnings_to_print(warnings: Iterable[str], quiet: bool) -> list[str]:
 
     Examples
     --------
-    >>> warnings_to_print(["column 'a' is constant", "column 'b' varies only by rounding errors"], quiet=True)
+    >>> notes = ["column 'a' is constant: its coefficient is zero", "column 'b' varies only by rounding errors"]
+    >>> warnings_to_print(notes, quiet=True)
     ["column 'b' varies only by rounding errors"]
     """
-    return [words for words in warnings if not quiet or any(phrase in words for phrase in RESTRICTING)]
+    return [words for words in warnings if not quiet or not any(phrase in words for phrase in UNRESTRICTING)]
 
 
 def render_text(printer: Callable[[Console], None], stream: TextIO) -> str:

@@ -246,7 +246,7 @@ def bounds(
             )  # fmt: skip
     estimated = {} if how.loss.is_quadratic else {"estimated_at": "the supports of a local search"}
     notes = list(session.reading_notes(dataset, quiet))
-    if bounded.status == "limit" and not quiet:
+    if bounded.status == "limit":
         limit = f"--time-limit: the command stopped after {how.time_limit:g} seconds"
         notes.append(f"{limit}; the printed bounds are valid")
     chosen = _options_of_bounds(bounded.options, plan, rows, losses, units)

@@ -258,7 +258,7 @@ def predict(
     columns = _predicted_columns(table, classes, threshold)
     lines = session.csv_of_rows(range(len(table)), {} if id is None else {id: new.ids.tolist()}, columns)
     warnings = [*(str(each.message) for each in caught), *_warn_of_rows(new, folds)]
-    return _give(lines, [] if quiet else notes, [] if quiet else warnings, out)
+    return _give(lines, [] if quiet else notes, ending.warnings_to_print(warnings, quiet), out)
 
 
 def _read_new_rows(

@@ -158,8 +158,8 @@ def describe_data(dataset: Dataset) -> dict[str, Any]:
 
 
 def reading_notes(dataset: Dataset, quiet: bool) -> tuple[str, ...]:
-    """Return notes on how the file was read."""
-    return () if quiet or dataset.reading is None else dataset.reading.notes
+    """Return notes on how the file was read; with `quiet` only those that restrict the answer."""
+    return () if dataset.reading is None else tuple(ending.warnings_to_print(dataset.reading.notes, quiet))
 
 
 def csv_of_rows(

@@ -168,6 +168,24 @@ def test_a_column_that_varies_by_rounding_is_named(tmp_path: Path, capsys: pytes
     assert len(lines) == 1 and "'huge' varies only by rounding errors" in lines[0], lines
 
 
+def test_quiet_shows_warnings_about_the_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Imputation over held-out rows, a factor of subjects and an exposure as a feature; not how text was read."""
+    table, answer = tmp_path / "d.csv", str(tmp_path / "r.json")
+    rows = [f"s{k // 3},{['u', 'v', ''][k % 3]},{'' if k == 4 else k % 7},{1 + k % 5},1,{k * k % 4}" for k in range(66)]
+    table.write_text("\n".join(["who,arm,a,years,same,y", *rows]) + "\n", encoding="utf-8")
+    how = ["--target", "y", "--loss", "poisson", "--encode", "onehot", "--na", "mean", "--gamma", "1", "--tau", "1"]
+    assert run(["solve", str(table), *how, "--folds", "3", "--quiet", "--json", answer]) == 0
+    said = capsys.readouterr().err.splitlines()
+    parts = ["1 empty cell imputed", "'who' is a factor with 22 levels", "'years' may be the exposure"]
+    assert len(said) == len(parts) and all(words in line for words, line in zip(parts, said, strict=True)), said
+    table.write_text("who,arm,a,years,same,y\ns1,u,,1,1,2\ns2,v,3,2,1,0\n", encoding="utf-8")
+    assert run(["predict", answer, str(table), "--quiet"]) == 0
+    loud = capsys.readouterr()
+    assert run(["predict", answer, str(table)]) == 0
+    shown = [line for line in capsys.readouterr().err.splitlines() if line.startswith("sparsecv: warning: ")]
+    assert loud.err.splitlines() == shown and len(loud.out.splitlines()) == 3
+
+
 def test_warnings_that_restrict_an_answer_are_kept() -> None:
     known = [DOUBTFUL, UNWEIGHED, NOT_AVERAGED]
     assert warnings_to_print([*known, "column 'a' is constant: its coefficient is zero"], quiet=True) == known
