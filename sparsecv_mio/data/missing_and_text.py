@@ -48,6 +48,10 @@ from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.words import Encode, Missing
 
 SUM_DIGITS = 1e-4  # relative difference of a rounded total from the sum of its column
+MIN_ROWS_ABOVE_TOTAL = 5  # rows, from which a last row of sums is refused although all of its cells can be read
+TOTAL = re.compile(
+    r"(?i)(grand |sub-?|column )?(totals?|totale|sums?|summe|gesamt(summe|wert|ergebnis)?|insgesamt|somme|suma)\W*"
+)  # labels of a last row of totals
 NO_TARGET = "(no target)"  # auxiliary column that marks new rows without a target, if others have one
 
 
@@ -75,6 +79,8 @@ def impute_and_encode(table: RawTable, how: Reading, wanted: Wanted) -> Dataset:
         If a column has cells that the options do not allow, or ambiguous numbers; the message names every such column.
     """
     columns = tuple(column.name for column in table.features)
+    if not wanted.has_fixed_options:
+        _check_total_row(table, how)
     table, date_forms = number_dates(table, how)
     how = how.add_declared_orders(table.declared)
     _check_orders(table, how)
@@ -321,6 +327,49 @@ def rows_of_sums(table: RawTable) -> list[int]:
     sums = [float(np.nansum(column[:last])) for column in numbers]
     are_sums = np.isclose([column[last] for column in numbers], sums, rtol=SUM_DIGITS, atol=0.0)
     return [last] if are_sums.all() and np.count_nonzero(sums) >= 2 else []
+
+
+def find_total_row(table: RawTable) -> int | None:
+    """Return the last row, from 0, if it is a row of totals, otherwise None.
+
+    Each number of such a row is the sum of its column, and a sum exceeds all values of its column. A row with a label
+    such as `Total`, which no other row has, also counts if at least half of its other cells are empty.
+    """
+    last, columns = table.rows - 1, table.columns
+    if last < MIN_ROWS_ABOVE_TOTAL:
+        return None
+    n_empty = sum(bool(column.empty[last]) for column in columns)
+    labels = [column for column in columns if TOTAL.fullmatch(column.texts.get(last, "").strip())]
+    has_label = any(list(column.texts.values()).count(column.texts[last]) == 1 for column in labels)
+    if has_label and 2 * n_empty >= len(columns) - len(labels):
+        return last
+    n_sums, is_larger = 0, False
+    for column in columns:
+        if not np.isfinite(column.numbers[last]):
+            continue
+        total = float(np.nansum(column.numbers[:last]))
+        if not np.isclose(column.numbers[last], total, rtol=SUM_DIGITS, atol=0.0):
+            return None
+        n_sums += total != 0.0
+        is_larger |= abs(total) > float(np.max(np.abs(column.numbers[:last]), initial=0.0, where=~column.empty[:last]))
+    is_row_of_sums = is_larger and (has_label or n_sums >= 2 or n_empty == len(columns) - 1)
+    return last if is_row_of_sums else None
+
+
+def _check_total_row(table: RawTable, how: Reading) -> None:
+    """Raise `BadInput` if the last row is a row of totals that the options for missing cells do not drop."""
+    last = find_total_row(table)
+    if last is None:
+        return
+    is_dropped = how.na is Missing.DROP and any(column.empty[last] for column in table.features)
+    if is_dropped or (how.na is not Missing.ERROR and table.target is not None and table.target.empty[last]):
+        return
+    texts = [column.texts[last] for column in table.columns if last in column.texts]
+    label = f" under the label {texts[0][:30]!r}" if texts else ""
+    remedy = "leave this row out"
+    if table.find_lines is not None:
+        remedy = f'leave the line out with skip_lines="{skipped_lines(table, how, [last])}", or correct the file'
+    raise BadInput(f"row {last + 1}, the last one, holds the sums of the other rows{label}: {remedy}")
 
 
 def skipped_lines(table: RawTable, how: Reading, rows: Iterable[int]) -> str:

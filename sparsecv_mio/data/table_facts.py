@@ -31,6 +31,7 @@ from sparsecv_mio.data.loss_targets import (
 from sparsecv_mio.data.missing_and_text import (
     describe_absent_level,
     describe_codes,
+    find_total_row,
     number_dates,
     rows_of_sums,
     rows_without_data,
@@ -256,6 +257,8 @@ def _read_rows(path: str | Path, wanted: Wanted, how: Reading) -> tuple[RawTable
     """Return the table without rows that hold no data, and the options that read it."""
     table = read_raw(path, wanted, how)
     rows = {*rows_without_data(table), *rows_of_sums(table)}
+    if table.find_lines is not None and (total := find_total_row(table)) is not None:
+        rows.add(total)
     if not rows:
         return table, how
     how = replace(how, skip_lines=skipped_lines(table, how, rows))

@@ -566,3 +566,27 @@ def test_new_rows_with_another_decimal_mark_name_the_option(tmp_path: Path, mark
     new.write_text(f"a;b\n12{other}83;x\nlow;y\n")
     with pytest.raises(BadInput, match="write it as in the data of the model, or leave the row out$"):
         read_new_rows(new, ("a",), "y", reading)
+
+
+@pytest.mark.parametrize("options", [{"na": "mean", "encode": "onehot"}, {"na": "mean", "drop": ["who"]}])
+@pytest.mark.parametrize("label", ["Total", "Summe:", "P9"])
+def test_a_row_of_totals_is_refused_although_its_cells_can_be_read(
+    label: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    path, rng = tmp_path / "export.csv", np.random.default_rng(0)
+    rows = [f"P{k // 2},{x:.2f},{50 + y:.2f}" for k, (x, y) in enumerate(rng.normal(size=(14, 2)))]
+    total = sum(float(row.split(",")[2]) for row in rows)
+    path.write_text("\n".join(["who,x,y", *rows, f"{label},,{total:.2f}"]) + "\n")
+    if label == "P9" and "drop" not in options:
+        assert read_dataset(path, "y", **options).n == 15  # a row of its own, as far as the file shows
+        return
+    with pytest.raises(
+        BadInput, match=r'^row 15, the last one, holds the sums of the other rows.*: .* skip_lines="16"'
+    ) as raised:
+        read_dataset(path, "y", **options)
+    assert "\n" not in str(raised.value) and read_dataset(path, "y", skip_lines="16", **options).n == 14
+    with pytest.raises(BadInput, match="leave this row out$"):
+        read_dataset(pd.read_csv(path), "y", **options)
+    assert read_dataset(path, "y", **{**options, "na": "drop"}).n == 14
+    path.write_text("\n".join(["who,x,y", *rows, f"P7,,{rng.normal() + 50:.2f}"]) + "\n")
+    assert read_dataset(path, "y", **options).n == 15
