@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
+NESTED_MISSING = "nested: "  # start of the warning that outer folds of a nested cross-validation are missing
 NOT_AVERAGED = "the time limit ended before near-optimal pairs were averaged; the model of the reported pair is used"
 
 

@@ -58,6 +58,7 @@ from sparsecv_mio.search.answer.fold_models import with_mae
 from sparsecv_mio.search.answer.outer_models import (
     STABILITY_WEIGHTS,
     OuterFold,
+    describe_missing_outer_folds,
     score_model,
     scored_outside,
     solve_outer_folds,
@@ -573,7 +574,8 @@ def nested_cross_validate(
     Returns
     -------
     Record
-        Record of all rows, with `nested`, which is null if a limit or Ctrl-C came before an outer fold was done.
+        Record of all rows, with `nested`, which is null if a limit or Ctrl-C came before an outer fold was done. A
+        warning of the record states how many outer folds are missing.
 
     Notes
     -----
@@ -594,6 +596,9 @@ def nested_cross_validate(
     record = _with_notes(answer(question, Deadline(share, hooks.stop, deadline.began)), question)
     with suppress(KeyboardInterrupt):
         solve_outer_folds(outer, deadline, deadline.at, partial(_nested_fold, question, outer), done)
+    if len(done) < outer.k:
+        note = describe_missing_outer_folds(len(done), outer.k, deadline.stop.is_set())
+        record = replace(record, warnings=(*record.warnings, note))
     if not done:  # the work of the record took the whole limit
         return replace(record, work=replace(record.work, seconds=deadline.seconds))
     return replace(record, nested=summarise_outer_folds(record, outer, done, dataset))

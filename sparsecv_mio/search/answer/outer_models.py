@@ -13,7 +13,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.accuracy import class_quality
-from sparsecv_mio.certificate.parts import OuterModel, TriedWeight
+from sparsecv_mio.certificate.parts import NESTED_MISSING, OuterModel, TriedWeight
 from sparsecv_mio.certificate.predicting import INVERSE_LINKS, expand_coefficients
 from sparsecv_mio.certificate.records import Nested, NestedClasses, NestedFold, PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
@@ -175,6 +175,30 @@ def summarise_outer_folds(record: Record, outer: FoldPlan, done: list[OuterFold]
         folds=models,
         classes=None if record.classes is None else _outer_classes(dataset, outer, done, weights),
     )
+
+
+def describe_missing_outer_folds(done: int, k: int, is_stopped: bool) -> str:
+    """Return a warning on outer folds of nested cross-validation that the run did not search.
+
+    Parameters
+    ----------
+    done, k : int
+        Number of outer folds that are done, and of all outer folds.
+    is_stopped : bool
+        True if the run was interrupted, False if its time limit ended.
+
+    Examples
+    --------
+    >>> describe_missing_outer_folds(2, 5, True)
+    'nested: the run was interrupted after 2 of 5 outer folds, so the nested CV error covers only these'
+    """
+    cause, remedy = "the time limit ended", "; give a longer time limit"
+    if is_stopped:
+        cause, remedy = "the run was interrupted", ""
+    words = f"before the first of {k} outer folds was done, so there is no nested CV error"
+    if done:
+        words = f"after {done} of {k} outer folds, so the nested CV error covers only these"
+    return f"{NESTED_MISSING}{cause} {words}{remedy}"
 
 
 def _outer_classes(dataset: Dataset, outer: FoldPlan, done: list[OuterFold], weights: FloatArray) -> NestedClasses:

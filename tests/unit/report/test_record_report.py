@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.digits import format_interval, format_number
 from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.report.document import Commands, Document, Facts, ReportTable, Sentences
-from sparsecv_mio.report.record_report import open_sentences, proved_sentences, report_of
-from sparsecv_mio.search.api import cross_validate, held_out_predictions
+from sparsecv_mio.report.record_report import open_sentences, proved_sentences, report_of, report_text
+from sparsecv_mio.search.api import cross_validate, held_out_predictions, solve
 
 from .printing import data
 
@@ -39,6 +40,14 @@ def test_the_numbers_are_those_of_the_record(record: Record) -> None:
     assert float(said["R^2 of held-out rows"]) == pytest.approx(1.0 - np.mean(error**2) / np.var(data().y), abs=1e-4)
     assert said["fingerprint"] == record.data.fingerprint and said["digest"] == record.folds.digest
     assert {pair[0] for pair in record.versions.items()} < set(said)
+
+
+def test_the_target_is_not_a_text_column_of_the_features(tmp_path: Path) -> None:
+    table = tmp_path / "d.csv"
+    rows = [f"{'uvw'[k % 3]},{'mf'[k % 2]},{k * k % 7},{['no', 'yes'][k * k * k % 5 > 1]}" for k in range(40)]
+    table.write_text("\n".join(["arm,sex,a,ill", *rows]) + "\n", encoding="utf-8")
+    record = solve(table, "ill", loss="logistic", encode="onehot", folds=3, gammas=1.0, taus=1)
+    assert "2 text columns encoded as onehot" in report_text(record, "md", "R", None, "D")
 
 
 def test_restrictions_and_nested_errors_are_said() -> None:

@@ -25,6 +25,7 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import inner_folds, make_folds, outer_folds
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVWarning
 from sparsecv_mio.problem.objective import fit
+from sparsecv_mio.report.record_report import report_text
 from sparsecv_mio.search.answer import fold_models
 from sparsecv_mio.search.answer.fold_models import held_out_predictions, predictions_by_fold
 from sparsecv_mio.search.answer.outer_models import STABILITY_WEIGHTS
@@ -201,6 +202,15 @@ def test_a_stop_keeps_the_main_answer_and_the_folds_that_are_done() -> None:
     stop.clear()
     early = solved_nested(stop=stop, progress=lambda state: stop.set())
     assert early.nested is None and early.cv_error > 0.0
+    for found, words in (
+        (record, "after 1 of 3 outer folds, so"),
+        (early, "before the first of 3 outer folds was done"),
+    ):
+        (said,) = [line for line in found.warnings if line.startswith("nested: ")]
+        assert f"the run was interrupted {words}" in said and "limit" not in said
+        page = report_text(found, "md", "R", None, "D")
+        assert f"N{said[1:]}." in page[page.index("The answer") : page.index("What is certified")]
+    assert not any("outer folds" in line for line in solved_nested().warnings)
 
 
 @pytest.fixture
