@@ -11,7 +11,7 @@ from sparsecv_mio.certificate import records
 from sparsecv_mio.certificate.accuracy import Scatter
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.certificate.restrictions import References
+from sparsecv_mio.certificate.restrictions import References, adjustment_columns
 from sparsecv_mio.digits import format_number, quoted_name
 from sparsecv_mio.model_space import abbreviate_names, word_of_factor
 from sparsecv_mio.report.layout import say
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
 
 
-PEARSON = "Pearson chi-square / (n - features - 1)"
 Shown = TypeVar("Shown")
 
 
@@ -104,7 +103,24 @@ def scatter_lines(
     line += "" if math.isnan(fit.mcfadden) else f", share of the deviance explained {fit.mcfadden:.4f}"
     if fit.scatter is None or math.isnan(fit.scatter.ratio):
         return [line]
-    return [f"{line}, {PEARSON} {format_number(fit.scatter.ratio, 4)}", *overdispersion_note(fit.scatter)]
+    return [
+        f"{line}, {pearson_formula(record)} {format_number(fit.scatter.ratio, 4)}",
+        *overdispersion_note(fit.scatter),
+    ]
+
+
+def pearson_formula(record: records.Record | FitRecord | PathRecord) -> str:
+    """Return Pearson's chi-square over its degrees of freedom as text; row weights replace the number n of rows.
+
+    Parameters
+    ----------
+    record : Record, FitRecord or PathRecord
+        Record with Poisson loss.
+    """
+    rows = "n" if record.data.weights is None else "total weight"
+    adjusted = " - adjustment columns" if adjustment_columns(record) else ""
+    constant = "" if record.data.intercept == Intercept.NONE else " - 1"
+    return f"Pearson chi-square / ({rows} - features{adjusted}{constant})"
 
 
 def overdispersion_note(scatter: Scatter) -> list[str]:

@@ -20,7 +20,7 @@ from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.fits.criteria import Criteria, GlmCriteria, criteria
 from sparsecv_mio.formulation.backends import BACKENDS, find_package_backends, get_backend
 from sparsecv_mio.model_space import NONE
-from sparsecv_mio.report.coefficients import PEARSON, overdispersion_note, ratio_columns, scatter_lines
+from sparsecv_mio.report.coefficients import overdispersion_note, pearson_formula, ratio_columns, scatter_lines
 from sparsecv_mio.report.layout import POINT_WIDTH, code_lines, link_lines, pair, print_table, say, say_titled
 from sparsecv_mio.report.record_tables import (
     MEANING,
@@ -104,23 +104,24 @@ def _print_models(
     say(console, f"{best} (assumes a small gamma: {_degrees(record)})" if best else "", style="dim")
     if any(math.isnan(getattr(fit, name, 0.0)) for fit in fits for name in ("adjusted", "cp", "bic")):
         say(console, UNDEFINED, style="dim")
-    _explain_glm_measures(console, [fit for fit in fits if isinstance(fit, GlmCriteria)])
+    _explain_glm_measures(console, [fit for fit in fits if isinstance(fit, GlmCriteria)], record)
 
 
-def _explain_glm_measures(console: Console, fits: Sequence[GlmCriteria]) -> None:
+def _explain_glm_measures(console: Console, fits: Sequence[GlmCriteria], record: PathRecord) -> None:
     """Print the meaning of the criteria of logistic and Poisson models, and whether counts are overdispersed."""
     if fits:
         say(console, "explained: explained share of the deviance of the model without features", style="dim")
     scatters = [fit.scatter for fit in fits if fit.scatter is not None and not math.isnan(fit.scatter.ratio)]
     if scatters:
-        say(console, f"scatter: {PEARSON}", style="dim")
+        say(console, f"scatter: {pearson_formula(record)}", style="dim")
         say(console, *overdispersion_note(min(scatters, key=lambda scatter: scatter.ratio)))
 
 
 def _degrees(record: PathRecord) -> str:
     """Return the definition of degrees of freedom in the criteria."""
     if not (record.request.restrictions or NONE).count:
-        return "each feature counts as one degree of freedom"
+        adjusted = " and each adjustment column" if adjustment_columns(record) else ""
+        return f"each feature{adjusted} counts as one degree of freedom"
     levels = "" if record.data.intercept == Intercept.NONE else ", and a factor of k levels as k - 1"
     return f"each column counts as one degree of freedom{levels}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import sparsecv_mio as sc
 from sparsecv_mio.certificate.accuracy import OVER, scatter_of_counts
+from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.fits.criteria import glm_criteria
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.report import record_words
@@ -80,6 +82,22 @@ def test_counts_that_scatter_are_said_to() -> None:
         assert "Pearson chi-square / (n - features - 1)" in told[kind][0]
     assert len(told["poisson"]) == 1 and len(told["scattered"]) == 2
     assert "the certified half deviance remains valid" in told["scattered"][1]
+
+
+@pytest.mark.parametrize(("intercept", "constant"), [("fold", " - 1"), ("none", "")])
+def test_the_formula_of_the_dispersion_gives_the_number(intercept: str, constant: str) -> None:
+    data, how = asked("poisson")
+    heavy = np.arange(data.n) % 3 + 1.0
+    data = dataclasses.replace(data, aux={**data.aux, "w": heavy})
+    how |= {"folds": 3, "gammas": [1e-3], "taus": [1], "adjust": data.names[1], "intercept": intercept}
+    for weights, total in ((None, "n"), ("w", "total weight")):
+        record = sc.solve(data, weights=weights, **how)
+        rows, w = (data, np.ones(data.n)) if weights is None else (weighted_rows(data, heavy, "w"), heavy)
+        (line, *_) = scatter_lines(record, record, rows)
+        formula = f"Pearson chi-square / ({total} - features - adjustment columns{constant}) "
+        expected, used = record.predict(rows), 2 + (intercept == "fold")
+        ratio = float(w @ ((data.y - expected) ** 2 / expected)) / (w.sum() - used)
+        assert float(line.split(formula)[1]) == pytest.approx(ratio, rel=1e-3)
 
 
 def test_what_is_well_above_one() -> None:
