@@ -268,6 +268,8 @@ def _prepare(data: str, request: SolveRequest, stop: StopSignal) -> tuple[_Searc
     every, _ = request.gammas
     how = SearchOptions.of(**request.search_options, restrictions=parse.restrictions(**request.restrictions))
     shown_against = parse.reference(request.reference, how)
+    if every is not None and shown_against:
+        raise BadInput(f"reference: requires a grid of gammas LO:HI:COUNT, not the interval {every}")
     if every is not None:
         check_interval(every, how, Hooks(**request.stored, scheduler=request.scheduler))
     for words in () if request.quiet else describe_deprecated_options(how):

@@ -146,7 +146,7 @@ def with_factors_together(question: Question) -> tuple[SearchOptions, str]:
     if not names:
         return options, ""
     columns = abbreviate_list([quoted_name(name) for name in names])
-    why = f"factors are not supported with {options.loss} loss" if not options.loss.is_quadratic else ""
+    why = _reason_to_count_levels(question)
     if not why and should_group_levels(question.dataset, question.folds.k):
         together = replace(options.restrictions, count=EVERY_FACTOR)
         try:
@@ -160,5 +160,21 @@ def with_factors_together(question: Question) -> tuple[SearchOptions, str]:
                 f"{columns}: all levels of a column enter a model together, and the column counts as one feature in "
                 "--tau; --count columns lets each level enter separately"
             )
-    why = why or "this makes the proof faster; --count factors lets all levels of a column enter together"
-    return options, f"each level of {columns} enters a model separately, and counts as one feature in --tau ({why})"
+    why = why or (
+        f"this makes the proof faster with {question.folds.k} folds and {question.dataset.p} columns; --count factors "
+        "counts all levels of a column as one feature"
+    )
+    return options, f"each level of {columns} counts as one feature in this run, because {why}"
+
+
+def _reason_to_count_levels(question: Question) -> str:
+    """Return the option that requires that each level counts as one feature, with the alternative; empty if none."""
+    options = question.options
+    together = "allows --count factors, which counts all levels of a column as one feature"
+    if not options.loss.is_quadratic:
+        return f"--loss {options.loss} does not support counting all levels of a column as one"
+    if isinstance(question.gammas, GammaInterval):
+        return f"an interval --gamma LO..HI requires it; a grid --gamma LO:HI:COUNT {together}"
+    if options.model is Model.AVERAGE:
+        return f"--model average requires it; --model pair {together}"
+    return ""

@@ -143,9 +143,10 @@ def test_a_model_without_the_factor_is_not_against_its_level() -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("solve --model average", "--count: requires --model pair, not average"),
-        ("solve --loss poisson", "--count: requires --loss squared, not poisson"),
-        ("path --loss poisson", "--count: requires --loss squared, not poisson"),
+        ("solve --model average", "requires --model pair, not average"),
+        ("solve --loss poisson", "requires --loss squared, not poisson; replace it by --force-out city=b"),
+        ("path --loss poisson", "requires --loss squared, not poisson; replace it by --force-out city=b"),
+        ("solve --gamma 0.1..1", "requires a grid of gammas LO:HI:COUNT, not the interval 0.1..1"),
     ],
 )
 def test_options_that_rule_out_factors_rule_out_a_reference(
@@ -155,7 +156,33 @@ def test_options_that_rule_out_factors_rule_out_a_reference(
     name, *options = command.split()
     table = [str(tmp_path / "d.csv"), "-t", "y", "--encode", "onehot", "--gamma", "0.1", "--reference", "city=b"]
     assert run([name, *table, *options]) == 2
-    assert f"--reference: requires --count factors; {said}" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert f"--reference: {said}" in shown and "--count" not in shown
+    if "--force-out" in said:  # the named way works
+        advised = ["--force-out", "city=b", "-q"]
+        assert run([name, *table[:-2], *options, *advised]) == 0
+        assert "city=b " not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--gamma", "0.1..1"], "an interval --gamma LO..HI requires it; a grid --gamma LO:HI:COUNT allows --count"),
+        (["--gamma", "0.1,1", "--model", "average"], "--model average requires it; --model pair allows --count"),
+        (["--gamma", "0.1,1", "--folds", "loo"], "this makes the proof faster with 60 folds and 4 columns; --count"),
+        (["--gamma", "0.1,1", "--loss", "poisson"], "--loss poisson does not support counting all levels of a column"),
+        (["--gamma", "0.1,1"], ""),
+    ],
+)
+def test_the_note_states_why_each_level_counts(
+    options: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "d.csv").write_text("city,x,y\n" + "".join(f"{'abc'[i % 3]},{i * i % 7},{i % 5}\n" for i in range(60)))
+    table = ["solve", str(tmp_path / "d.csv"), "-t", "y", "--encode", "onehot", "--tau", "1:2"]
+    assert run([*table, *options]) == 0
+    note = next(line for line in capsys.readouterr().err.splitlines() if "note: " in line and "level" in line)
+    alone = f"each level of city counts as one feature in this run, because {reason}"
+    assert alone in note if reason else "the column counts as one feature in --tau" in note
 
 
 def test_advice_without_a_penalty_works_with_a_reference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
