@@ -340,6 +340,7 @@ TREE_MOST = 1 << 20, 1 << 24  # maximum numbers of supports and nodes of one tre
 RIDGE_FIRST_COLUMNS, MOST_PATH_COLUMNS = 40, 150  # maximum columns to try ridge fits first, and to try them at all
 PROVED_PATH_NODES = 1 << 17  # nodes of a tree of ridge fits before the perspective relaxation is tried
 POINTS = 512  # number of nodes that every tree of points may have
+DEPENDENT = "--proof: columns are linearly dependent up to rounding at this gamma; give a larger gamma, or an intercept"
 TOO_LARGE = "--proof: the trees of the proof are too large to write; request fewer sizes (--tau) or a larger gamma"
 
 
@@ -415,7 +416,9 @@ def rounding(problem: SparseProblem, divisor: FloatArray) -> float:
     total = float(np.sum(beta * share / (np.frexp(norms * divisor)[0] / 2.0)))
     off = u * (8.0 * (problem.n + 10) + 2.0 * problem.q + 40.0) * (1.0 + total)
     inverse = (np.abs(np.linalg.inv(problem.M)) * norms * norms[:, None]).max(axis=1)
-    largest = 16.0 * float(np.minimum(norms**2 / problem.penalty, inverse).max())  # square of the norm of a unit vector
+    with np.errstate(all="ignore"):
+        by_penalty = norms**2 / problem.penalty
+    largest = 16.0 * float(np.minimum(by_penalty, inverse).max())  # square of the norm of a unit vector
     return (4.0 * off * (1.0 + total) + problem.q * off * off * largest) * problem.size / share**2
 
 
@@ -493,8 +496,12 @@ def _path_tree(
     value = float(problem.yy - problem.c @ beta)
     nodes, supports = np.empty(1 << 14, dtype=np.int64), np.zeros((min(1 << 10, most[0]), q), dtype=bool)
     while True:
-        root = new_levels(V, beta, value, int(sizes[0]), int(sizes[1]))
-        ended, used, count = prove(root, problem.penalty, sizes, bars, nodes, supports)
+        try:
+            with np.errstate(all="ignore"):  # a diagonal of V may be 0
+                root = new_levels(V, beta, value, int(sizes[0]), int(sizes[1]))
+            ended, used, count = prove(root, problem.penalty, sizes, bars, nodes, supports)
+        except ZeroDivisionError:
+            raise BadInput(DEPENDENT) from None
         if not ended:
             break
         if len(supports) >= most[0] or len(nodes) >= most[1]:

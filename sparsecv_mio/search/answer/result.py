@@ -244,12 +244,13 @@ def with_supports_of_folds(
     n_numbers = made.count_numbers(data.choice.n_columns(cell.tau))
     suggested = suggested[: min(max(LITTLE_WORK // n_numbers, 1), MAX_FOLD_SUPPORTS)]
     low, high = constraints.interval(data.q)
-    fits = [made.fit_without_bounds(gamma, support) for support in [own, *suggested]]
-    inside = [np.all((low[fit.support] <= fit.beta) & (fit.beta <= high[fit.support])) for fit in fits]
-    best = min(
-        (fit for fit, keeps in zip(fits, inside, strict=True) if keeps), key=lambda fit: fit.objective, default=fits[0]
-    )
-    return replace(cell, support=best.support)
+    fits = []
+    for support in [own, *suggested]:
+        fit = made.fit_without_bounds(gamma, support)
+        while not (stays := (low[fit.support] <= fit.beta) & (fit.beta <= high[fit.support])).all():
+            fit = made.fit_without_bounds(gamma, fit.support[stays])  # a column with a wrong sign leaves
+        fits.append(fit)
+    return replace(cell, support=min(fits, key=lambda fit: fit.objective).support)
 
 
 def _suggest_supports(

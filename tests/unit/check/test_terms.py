@@ -147,3 +147,13 @@ def test_other_restrictions_have_no_proof(tmp_path: Path) -> None:
     record = best_subsets(data, gammas=[1.0], taus=[2], force_in=["b"])
     with pytest.raises(BadInput, match="restrictions other than --adjust, --force-out and --count"):
         write_proof(record, data, tmp_path / "p")
+
+
+def test_columns_far_from_zero_without_an_intercept_have_no_proof_at_gamma_0(tmp_path: Path) -> None:
+    """They are dependent up to rounding: a pivot of the tree of proofs is 0."""
+    steps = [[1, -1, 6], [1, -5, 4], [13, 9, -7], [-13, -6, 0], [-23, -2, -12], [-7, -5, -3], [4, 10, -1], [14, -7, 4]]
+    y = [1.1, 0.7, -0.3, -1.6, -2.6, 0.0, -1.6, 1.9]
+    data = Dataset.from_arrays(1e8 + np.array(steps) / 10.0, y)
+    record = cross_validate(data, make_folds("2", data), gammas=[0.0], taus=[2], intercept="none", threads=1)
+    with pytest.raises(BadInput, match="linearly dependent up to rounding at this gamma; give a larger gamma, or an i"):
+        write_proof(record, data, tmp_path / "p", make_folds("2", data))

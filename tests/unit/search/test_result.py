@@ -197,7 +197,9 @@ def test_an_open_model_of_all_rows_begins_with_the_supports_of_its_folds() -> No
     assert with_open_model({}, [[0, 1], [1, 2], [2, 4]], 3, [3, 4, 5]) == [0, 1, 2]  # those that most folds choose
     assert with_open_model({}, [[3, 4], [0, 2]], 2, [4, 5]) == [0, 2]  # one of them
     assert with_open_model({}, [[3, 4]], 2, [0, 1]) == [0, 1]  # what is known stays where it is better
-    assert with_open_model({"nonnegative": ["x2"]}, [[0, 2], [1, 2]], 2, [3, 4]) == [3, 4]  # x2 has the other sign
+    assert with_open_model({"nonnegative": ["x2"]}, [[0, 2], [1, 2]], 2, [3, 4]) == [
+        1
+    ]  # x2 has a wrong sign and leaves
     assert with_open_model({"at_most": [AtMost(1, ("x0", "x1"))]}, [[0, 2], [1, 2]], 3, [3, 4, 5]) != [0, 1, 2]
 
 
