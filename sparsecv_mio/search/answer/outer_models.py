@@ -195,7 +195,7 @@ def describe_missing_outer_folds(done: int, k: int, is_stopped: bool) -> str:
     cause, remedy = "the time limit ended", "; give a longer time limit"
     if is_stopped:
         cause, remedy = "the run was interrupted", ""
-    words = f"before the first of {k} outer folds was done, so there is no nested CV error"
+    words = f"before the first of {k} outer folds was done, so the nested CV error is unknown"
     if done:
         words = f"after {done} of {k} outer folds, so the nested CV error covers only these"
     return f"{NESTED_MISSING}{cause} {words}{remedy}"
