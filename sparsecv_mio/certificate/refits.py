@@ -220,7 +220,8 @@ def check_fit(
     RidgeFit, GlmModel or None
         The refit; None if the support is invalid.
     """
-    exact = design.allowed is None  # otherwise a smaller support may be optimal
+    is_proved = isinstance(row, CommonRecord) or row.proved
+    exact = design.allowed is None and is_proved  # otherwise a smaller support may be optimal, or the best one known
     support = checked_support(checks, design, said.support, row.tau, f"{path}support", exact)
     if support is None or not check_allowed(checks, design, support, row.tau, path):
         return None
