@@ -1,7 +1,7 @@
 """Implementations that modules of data and records call but do not import.
 
-A data set is read from frames, and a record draws figures, by modules that import the classes of data sets and records.
-`sparsecv_mio/__init__.py` registers these implementations by name.
+The modules that read data sets from frames, and that draw the figures of a record, import the classes of data sets and
+records. `sparsecv_mio/__init__.py` registers these implementations by name.
 """
 
 from __future__ import annotations

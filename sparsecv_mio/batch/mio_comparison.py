@@ -1,4 +1,4 @@
-"""Comparison of MIO backends on the same problems by running time and correctness, and tables of the results."""
+"""Functions that compare the running time and correctness of MIO backends on the same problems, and tables of both."""
 
 from __future__ import annotations
 

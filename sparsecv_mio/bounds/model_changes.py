@@ -1,4 +1,4 @@
-"""Changes of the errors of a model if a fold is held out: sums over all rows, computed or bounded.
+"""Changes of the errors of all rows if a fold is held out: their sums, computed or bounded.
 
 Let b be the full-data model and b^(-N) the model of all rows except the rows N of a fold. Row i has target y_i,
 features x_i and weight w_i. The change by holding out N is (docs/theory/instability.md)

@@ -1,4 +1,4 @@
-"""Lower bounds on held-out errors by held-out-weighted problems, which add the held-out rows to the training rows.
+"""Lower bounds on held-out errors from problems that add the held-out rows, with a weight, to the training rows.
 
 Let f be the training objective of a fold, h the squared error on its held-out rows, b* an optimum of the fold, and t >
 0 the weight of the held-out rows. Then (docs/theory/bounds.md, section 10)
@@ -6,8 +6,8 @@ Let f be the training objective of a fold, h the squared error on its held-out r
     h(b*) >= (V_t - u) / t        for every V_t <= min over b of f(b) + t h(b), at most tau nonzero, and u >= f(b*).
 
 At t = 1 this is the training-loss bound (:mod:`sparsecv_mio.bounds.closed_form`), up to the intercept, and one V_1
-holds for all folds. The difference between V_t and the minimum lowers the bound by 1 / t of this difference. On the
-other hand, the minimiser of f + t h fits the held-out rows better than b*. This lowers the bound, and more so for
+holds for all folds. If V_t is below the minimum, the bound decreases by the difference divided by t. On the other hand,
+the minimiser of f + t h fits the held-out rows better than b*. The better fit also lowers the bound, and more so for
 larger t. Large weights therefore give the best bounds if relaxations are far from the minimum, as with small penalties.
 Small weights give the best bounds if a fold contains rows that no model fits well.
 
@@ -28,10 +28,10 @@ and for any weight t > 0 and any vector nu of multipliers (docs/theory/bounds.md
 
     h(b*) >= (V - u) / t,    V <= min over b of f(b) + t h(b) + sum_j nu_j b_j (M b - c)_j,    at most tau nonzero,
 
-with `u >= f(b*)`. Let Q_h, c_h and yy_h be the moments of the held-out rows, and N = diag(nu). This is again a
-best-subset problem, with the matrix `M + t Q_h + (N M + M N) / 2`, the vector `c + t c_h + N c / 2` and the number
-`yy + t yy_h`. With nu = 0, the minimum may be at a b that is not the fit of its support and fits the held-out rows
-better. A nonzero multiplier penalises this deviation, separately for each column.
+with `u >= f(b*)`. Let Q_h, c_h and yy_h be the moments of the held-out rows, and N = diag(nu). The minimisation over b
+is again a best-subset problem, with the matrix `M + t Q_h + (N M + M N) / 2`, the vector `c + t c_h + N c / 2` and the
+number `yy + t yy_h`. With nu = 0, the minimum may be at a b that is not the fit of its support and fits the held-out
+rows better. A nonzero multiplier penalises this deviation, separately for each column.
 
 The same matrix limits the diagonal w of the perspective relaxation, so nu and w are chosen together. V is a minimum of
 affine functions of (nu, w), and therefore concave. Its maximisation has a logarithmic barrier, which keeps the matrix

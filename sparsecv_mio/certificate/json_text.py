@@ -1,7 +1,7 @@
 """Dataclasses as strict JSON: writing, reading, and validation with messages that name the field.
 
-The package msgspec writes, reads and validates; the frozen dataclasses are its schema. JSON has no infinity: an unknown
-bound (+inf) in a field of type `Bound` is written as null and read back as +inf.
+The package msgspec writes, reads and validates the JSON; frozen dataclasses define the schema. JSON has no infinity: an
+unknown bound (+inf) in a field of type `Bound` is written as null and read back as +inf.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 If columns are imputed or scaled by the training rows of each fold, the folds of a record are checked on the expanded
 table of :mod:`sparsecv_mio.data.rows_of_folds`. This module computes the values of that table again from the data, with
-separate code, and compares the values fold by fold. Its sums have no rounding errors, and its medians are those of
-sorted numbers.
+separate code, and compares the values fold by fold. The sums of this module have no rounding errors, and its medians
+come from sorted numbers.
 """
 
 from __future__ import annotations

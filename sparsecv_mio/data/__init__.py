@@ -3,9 +3,9 @@
 A file becomes a table of numbers in four steps:
 
 1. Read: `text_tables`, `readers` and `frames` return the selected columns (`column_choice`) of a file or a frame.
-2. Facts: `columns` has the numbers, the missing cells and the texts of each column; `number_format` makes numbers of
-   texts.
-3. Cures: `missing_and_text` converts dates, imputes missing cells and encodes text values as the options request;
+2. Facts: `columns` has the numbers, the missing cells and the texts of each column; `number_format` converts texts to
+   numbers.
+3. Treatment: `missing_and_text` converts dates, imputes missing cells and encodes text values as the options request;
    `column_faults` refuses all other cells and names the option that reads them.
 4. Numbers: `dataset` has the resulting arrays, and `Applied` the preprocessing, which new rows repeat.
 """

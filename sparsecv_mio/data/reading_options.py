@@ -1,4 +1,4 @@
-"""Options for reading a table, and the preprocessing that they lead to."""
+"""Options for reading a table, and the preprocessing that these options define."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """TreeCV (Joulani, Gyorgy, Szepesvari 2015): k-fold cross-validation of incremental learners in O(log k) passes.
 
-Its results are estimates, never certificates. If the order of rows has no effect on a learner, they equal standard
-cross-validation (docs/oracles/treecv.md).
+The results of TreeCV are estimates, never certificates. If the order of rows has no effect on a learner, the results
+equal those of standard cross-validation (docs/oracles/treecv.md).
 
 The recursion is Algorithm 1 of the paper, on one or more threads. A call of the recursion gets a range of folds and a
 model that has learned all rows outside of the range. A copy of the model learns the rows of the right half, and the

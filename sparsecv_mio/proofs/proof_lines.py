@@ -1,9 +1,9 @@
 """The file of a proof, and `FILE.part`, which stores the trees of a proof that is not complete yet.
 
-A run that was killed leaves `FILE.part`. Its first line has the digest of the head of the proof (data, folds, grid);
-every other line has the digest of a tree and the tree. The statement of a tree does not depend on its use, so a later
-proof for the same data, folds and grid may reuse the tree. The program does not trust the lines: reading ends at a line
-with a wrong digest, and `sparsecv check` checks every tree.
+A run that was killed leaves `FILE.part`. The first line of this file has the digest of the head of the proof (data,
+folds, grid); every other line has the digest of a tree and the tree. The statement of a tree does not depend on its
+use, so a later proof for the same data, folds and grid may reuse the tree. The program does not trust the lines:
+reading ends at a line with a wrong digest, and `sparsecv check` checks every tree.
 
 `PairProof` contains the parts of the proof of a cross-validation for every loss: statements about folds, lines of
 pairs, and the claim.

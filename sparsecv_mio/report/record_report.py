@@ -1,4 +1,4 @@
-"""The report of a record: answer, certified and open parts, figures, tables, data, folds, and how to verify it."""
+"""The report of a record: answer, certified and open parts, figures, tables, data, folds, and verification."""
 
 from __future__ import annotations
 

@@ -277,7 +277,7 @@ class Plan:
     weighted_pairs: int = _setting(
         0,
         "pairs",
-        "number of open pairs above which the search computes fits at every held-out weight and gamma, to save time",
+        "number of open pairs above which fits at every held-out weight and gamma come before work on single pairs",
     )
     choice_share: float = _setting(
         0.5,
@@ -290,7 +290,7 @@ class Plan:
         "pairs whose lower bound exceeds the smallest one by at most this share of the gap count as the weakest",
     )
     rise_share: float = _setting(
-        0.1, "share of the upper bound", "minimum rise of a bound for which a full-data tree or a list is used"
+        0.1, "share of the upper bound", "minimum rise of a lower bound by a full-data tree or a list"
     )
     late_growth: float = _setting(
         2.0, "ratio", "factor by which lists raise the smallest lower bound near the end of a time limit"

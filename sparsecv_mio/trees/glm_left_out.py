@@ -1,4 +1,4 @@
-"""Intervals of training objectives and held-out losses of a support in every fold, from its full-data fit.
+"""Intervals for the training objective and held-out loss of a support in every fold, from its full-data fit.
 
 For each fold, one Newton step starts at the full-data fit, with the Hessian at this fit minus the terms of the held-out
 rows. A ball about the point after the step contains the fit of the fold (`kernels/rows_out`). If folds have few rows,

@@ -1,9 +1,9 @@
 """HiGHS backend: outer approximation by tangents, with one mixed-integer linear program in each round.
 
 HiGHS supports neither cones nor lazy cuts, so every parabola of the model is replaced by tangents. Tangents are first
-added to the linear relaxation, until its value agrees with that of the perspective relaxation. Then they are added to
-mixed-integer programs, until the gap is closed. Tangents are never above the parabola, so the dual bound of every round
-is valid for the original problem.
+added to the linear relaxation, until its value agrees with that of the perspective relaxation. Then tangents are added
+to mixed-integer programs, until the gap is closed. Tangents are never above the parabola, so the dual bound of every
+round is valid for the original problem.
 """
 
 from __future__ import annotations

@@ -47,10 +47,10 @@ level sets are `sum_j l1 |w_j*| - c_j w_j* <= G` and `l1 ||w*||_1 <= P(w)`. Each
 function in closed form.
 
 The paper has no interval for an unpenalised intercept, because (12) is then the whole line. This module computes two
-intervals and intersects them. Let t_i be the predictor of row i. For the first interval, the sum of the derivatives
-`l_i'(t_i*)` is 0 and monotone in the intercept, and each t_i* is known up to a radius. The second interval is computed
-from a few rows, the *anchors*. For these rows t_i* lies in the subdifferential of the conjugate loss l_i* at
-`-alpha_i*`, and alpha_i* lies in a known interval.
+intervals and intersects them. Let t_i be the predictor of row i. The first interval uses that the derivatives
+`l_i'(t_i*)` sum to 0. Each derivative is monotone in the intercept, and each t_i* is known up to a radius. The second
+interval is computed from a few rows, the *anchors*. For these rows t_i* lies in the subdifferential of the conjugate
+loss l_i* at `-alpha_i*`, and alpha_i* lies in a known interval.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Training of one regularised model until its relative duality gap is small enough; the gap certifies the result.
+"""Functions that train one regularised model until its relative duality gap is small; the gap certifies the result.
 
-For an L2 penalty, the method is Newton's, with exact steps if the Hessian is small and otherwise with preconditioned
-conjugate gradients. For an elastic net or L1 penalty, it is proximal Newton. Coordinate descent finds the signs of the
-coefficients, and a linear system gives their values. Before every step an intercept is moved to its one-dimensional
-optimum, which keeps the dual point feasible.
+For an L2 penalty, the method is Newton's method, with exact steps if the Hessian is small and otherwise with
+preconditioned conjugate gradients. For an elastic net or L1 penalty, it is proximal Newton. Coordinate descent finds
+the signs of the coefficients, and a linear system gives their values. Before every step an intercept is moved to its
+one-dimensional optimum, which keeps the dual point feasible.
 """
 
 from __future__ import annotations

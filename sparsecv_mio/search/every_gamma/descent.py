@@ -4,7 +4,7 @@ The tau step solves all folds for every requested tau at one gamma; below, these
 gamma. The gamma step fixes the supports of the folds; the CV error h is then a smooth function of gamma (theory section
 7). Let lam = gamma / 2, and let W be the diagonal of penalty weights. An eigendecomposition in each fold, `W^{-1/2}
 (X_S'X_S) W^{-1/2} = U diag(d) U'`, gives the prediction of every held-out row as `r_mean + sum_k B_k / (d_k + lam)`.
-From these, h and its derivatives cost O(n tau) for all folds together.
+From these predictions, h and its derivatives are computed for all folds together in O(n tau) operations.
 
 The position of the descent is the best tau of a row. If the gamma step proposes a gamma with a smaller certified upper
 bound on the CV error, the descent moves to the row of this gamma. If no proposal is better, the present tau is solved

@@ -1,8 +1,9 @@
 """Bounds on single folds without a search: balls around ridge fits, relaxations, and the first nodes of trees.
 
-* A ridge ball is a ball around the ridge fit of all columns that contains every fit as good as a support.
+* A ridge ball is a ball around the ridge fit of all columns that contains every fit with an objective at most that of a
+  known support.
 * A relaxation of a fold bounds the held-out losses of all sizes at one gamma.
-* The first nodes of the trees of a fold give a support and a ridge ball for every size; some sizes are then solved.
+* The first nodes of the trees of a fold give a support and a ridge ball for every size, and may solve some sizes.
 """
 
 from __future__ import annotations
