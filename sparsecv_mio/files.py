@@ -153,7 +153,7 @@ def check_numbers(path: Place, rows: int, columns: int) -> None:
     if 8 * rows * columns > all_memory():
         raise BadInput(
             f"file {str(path)!r} holds {rows:,} rows of {columns:,} columns, which do not fit in the {all_memory():,} "
-            "bytes of memory of this machine: keep fewer columns or rows"
+            "bytes of memory of this machine; keep fewer columns or rows"
         )
 
 

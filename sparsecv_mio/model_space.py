@@ -647,10 +647,10 @@ class Restrictions:
         least, most = self.features(self.force_in), self.n_selectable_features(p)
         for tau in taus:
             if tau < least:
-                raise BadInput(f"tau {tau} is below the number of features that are forced in: use {least} to {most}")
+                raise BadInput(f"tau {tau} is below the number of features that are forced in; use {least} to {most}")
             if tau > most:
                 which = "may be chosen" if self.adjust else "are not forced out"
-                raise BadInput(f"tau {tau} is above the number of features that {which}: use at most {most}")
+                raise BadInput(f"tau {tau} is above the number of features that {which}; use at most {most}")
 
 
 class _ByName:

@@ -467,7 +467,7 @@ def _check_values(value: Any, where: str) -> None:
         for item in value.values() if isinstance(value, dict) else value:
             _check_values(item, where)
     elif isinstance(value, date | time):
-        raise BadInput(f"{where}: {value} is a date or a time: give a number, or a text in quotes")
+        raise BadInput(f"{where}: {value} is a date or a time; give a number, or a text in quotes")
     elif isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
         raise BadInput(f"{where}: a number has more than {MOST_DIGITS} digits; give a smaller number")
 

@@ -1,4 +1,4 @@
-"""Distribution of the tasks of a batch to processes or to a dask cluster; the longest tasks start first."""
+"""Functions that distribute the tasks of a batch to processes or to a dask cluster, the longest tasks first."""
 
 from __future__ import annotations
 
@@ -459,5 +459,5 @@ def share_of_tasks(tasks: Sequence[Task], index: int, of: int) -> list[Task]:
     [2, 4]
     """
     if not 0 <= index < of:
-        raise BadInput(f"--index {index} of {of}: give an index from 0 to {max(of, 1) - 1}")
+        raise BadInput(f"--index: {index} is out of range for --of {of}; give an index from 0 to {max(of, 1) - 1}")
     return list(tasks[index::of])

@@ -104,7 +104,7 @@ def _adapt_to_loss(task: Task, data: Dataset) -> Dataset:
     if data.target_words and not encoded and task.loss.is_quadratic:
         named = " and ".join(data.target_words)
         raise BadInput(
-            f'target {data.target!r} has text values ({named}): give loss = "logistic", or encode = "onehot"'
+            f'target {data.target!r} has text values ({named}); give loss = "logistic", or encode = "onehot"'
         )
     return prepare_for_loss(data, task.loss, task.settings.get("positive"), exposure=task.settings.get("exposure"))
 

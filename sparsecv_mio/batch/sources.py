@@ -338,7 +338,7 @@ def _paths(given: Any, folder: Path) -> list[str]:
         paths += [str(folder / name) for name in some]
     for path in paths:
         if not Path(path).is_file():
-            raise BadInput(f"[[data]]: file {path!r} does not exist: check its path")
+            raise BadInput(f"[[data]]: file {path!r} does not exist; check its path")
     if not paths:
         raise BadInput("[[data]]: file is an empty list; name at least one file")
     return list(dict.fromkeys(paths))

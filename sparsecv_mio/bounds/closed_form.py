@@ -50,8 +50,8 @@ tau it is a concave function of gamma that never falls and is at least 0 at gamm
 A minimum of such functions is concave and never falls. At gamma = 0 the objective is a sum of squares.
 
 Therefore a lower bound at tau holds at every smaller tau, and a lower bound at gamma holds at every larger gamma.
-Between two gammas, the linear interpolation of their lower bounds is a lower bound. The bound 0 at gamma = 0 may be one
-of the two.
+Between two gammas, the linear interpolation of their lower bounds is a lower bound. At gamma = 0, the number 0 is such
+a lower bound.
 
 **Ridge ball.** All coefficient vectors whose objective is at most a given number lie in a ball, which bounds their
 held-out errors.
@@ -97,9 +97,8 @@ from sparsecv_mio.arrays import CHUNK_ELEMENTS, FloatArray
 from sparsecv_mio.problem.problem import SparseProblem, level_set_radius
 from sparsecv_mio.units import OUTWARD, ROUNDING, SUM_RTOL, Interval
 
-ROWS_ROUNDING = 1e-10
+ROWS_ROUNDING = 1e-10  # share of y'y: bound on the error of moments, refits and centring in f - f^(-N)
 LEFT_OUT_WEIGHTS = 0.05, 0.1, 0.2, 0.4, 0.75, 1.5, 3.0, 6.0, 12.0, 24.0  # weights t of held-out rows
-"""Of y'y: what moments, refits and centring may leave between the training rows of a fold and all rows."""
 
 
 def training_loss_bound(

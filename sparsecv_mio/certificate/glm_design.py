@@ -85,11 +85,11 @@ class LeftOutAlone:
         self.length = np.linalg.norm(self.T, axis=1)
         self.longest = float(self.length.max(initial=0.0))
         self.gradient = self._gradient(margins[:, None], self.theta[:, None])[:, 0]
-        self.falls = self.signs * self.loss.falls(margins, self.y, self.w)
+        self.falls = self.signs * self.loss.negative_gradient(margins, self.y, self.w)
 
     def _gradient(self, margins: FloatArray, points: FloatArray) -> FloatArray:
         """(k, B) gradients of all rows at points, with their (n, B) margins, in the coordinates of L."""
-        falls = self.loss.falls(margins, self.y[:, None], (self.w * self.signs)[:, None])
+        falls = self.loss.negative_gradient(margins, self.y[:, None], (self.w * self.signs)[:, None])
         return np.asarray(self.back @ (2.0 * self.penalty[:, None] * points - self.Z.T @ falls))
 
     @np.errstate(over="ignore", invalid="ignore")  # for rows without a result
@@ -143,7 +143,7 @@ class LeftOutAlone:
         for _ in range(MAX_NEWTON_STEPS_OF_ROW):
             points = self.theta[:, None] + self.back.T @ d.T
             margins = self.signs[:, None] * (self.Z @ points)
-            falls = self.signs[rows] * self.loss.falls(margins[rows, own], self.y[rows], self.w[rows])
+            falls = self.signs[rows] * self.loss.negative_gradient(margins[rows, own], self.y[rows], self.w[rows])
             u = self._gradient(margins, points).T + falls[:, None] * self.T[rows]
             step = self._solve_without_rows(rows, u)
             delta = np.sqrt(np.maximum((step * u).sum(axis=1), 0.0))
@@ -271,7 +271,7 @@ class GlmDesign(Design):
         """Return (s,) tolerances for coefficients: some may be 0, and differ by the rounding of gradients. O(n s)."""
         y, v = glm_objective.encode_all_targets(self.dataset, model.loss)
         margins = model.loss.signs(y) * model.predictors(self.dataset.X)
-        slope = SLOPE_ROUNDING * float(np.sum(model.loss.sizes(margins, y, v)))
+        slope = SLOPE_ROUNDING * float(np.sum(model.loss.gradient_scale(margins, y, v)))
         rounding = slope * np.abs(model.inverse).sum(axis=1)[len(model.theta) - len(model.support) :]
         return np.asarray((FOLLOWS_RTOL * self._largest_effect(model) + rounding) / model.unit)
 

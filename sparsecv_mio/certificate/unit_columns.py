@@ -310,12 +310,12 @@ def gram_fits(train: FoldMoments, gamma: float, supports: IntArray) -> Iterator[
         at = np.flatnonzero(lost)
         few = max(1, BLOCK_NUMBERS // max(1, train.root.size))
         for some in (at[i : i + few] for i in range(0, len(at), few)):
-            for all_of, fits in zip(all_fits, _row_fits(train, gamma, S[some]), strict=True):
+            for all_of, fits in zip(all_fits, _fit_by_row_factors(train, gamma, S[some]), strict=True):
                 all_of[some] = fits
         yield all_fits
 
 
-def _row_fits(train: FoldMoments, gamma: float, S: IntArray) -> GramFits:
+def _fit_by_row_factors(train: FoldMoments, gamma: float, S: IntArray) -> GramFits:
     """Return fits of supports by orthogonal factors of their rows, whose condition is the root of that of moments.
 
     The computed fit is the exact one of columns and target that differ by r, which is `rounding` times their lengths.

@@ -275,7 +275,7 @@ def _block_dual(
     for leaf, (inside, every, at) in enumerate(zip(*leaves, of.tolist(), strict=True)):
         sums = np.array([0 * u], dtype=base.dtype)
         for some, value in zip(part.blocks, values, strict=True):
-            sums = _with_block(sums, value[at], inside[some], every[some])
+            sums = _add_block(sums, value[at], inside[some], every[some])
         low, high = int(inside.sum()), int(every.sum())
         for t, size in enumerate(sizes.tolist()):
             lost = sums[size] * (1 + (len(values) + 4) * u) if low <= size <= high else 0 * u  # else not claimed
@@ -283,7 +283,7 @@ def _block_dual(
     return out
 
 
-def _with_block(sums: Array, value: Array, inside: Array, every: Array) -> Array:
+def _add_block(sums: Array, value: Array, inside: Array, every: Array) -> Array:
     """Return the largest sums by number of columns, after adding one more block; -inf if there are none."""
     masks, bits = np.arange(len(value)), 1 << np.arange(len(inside))
     needed, barred = int(bits[inside].sum()), int(bits[~every].sum())

@@ -131,7 +131,7 @@ RULES: tuple[tuple[Callable[[Fault], bool], str], ...] = (  # the first rule tha
     (lambda at: is_unreadable(str(at.value)), "write plain numbers, such as -1234.5, or {drop}"),
     (
         lambda at: 2 * at.count < len(at.column.numbers),
-        'text in {count} of {rows} cells: correct them, give na_values="{codes}" and na="drop" if they mark missing '
+        'text in {count} of {rows} cells; correct them, give na_values="{codes}" and na="drop" if they mark missing '
         "values, or {drop}",
     ),
     (
@@ -209,7 +209,7 @@ def raise_faults(faults: Sequence[Fault], table: RawTable) -> None:
     lines = table.find_lines({fault.row for fault in faults}) if table.find_lines is not None else {}
     said = [fault.describe(lines.get(fault.row)) for fault in faults]
     if len(faults) == 1:
-        raise BadInput(f"column {said[0]}: {faults[0].advise()}")
+        raise BadInput(f"column {said[0]}; {faults[0].advise()}")
     columns = list(dict.fromkeys(fault.column.name for fault in faults))
     parts = [
         f"{words} ({several(fault.count, 'cell')}; {fault.advise()})"

@@ -137,7 +137,7 @@ class RawColumn:
             if isinstance(cell, Real | Decimal | np.bool_):
                 if exceeds_double(cell):
                     raise BadInput(
-                        f"column {name!r} holds a number in row {row + 1} that is too large for double precision: "
+                        f"column {name!r} holds a number in row {row + 1} that is too large for double precision; "
                         f"rescale the column, or {drop_keyword(name)}"
                     )
                 numbers[row] = float(cell)
@@ -147,7 +147,7 @@ class RawColumn:
                 if is_compound(cell):
                     raise BadInput(
                         f"column {name!r} holds a value of type {type(cell).__name__} in row {row + 1} "
-                        f"({repr(cell)[:40]}): give one number or text in each cell, or {drop_keyword(name)}"
+                        f"({repr(cell)[:40]}); give one number or text in each cell, or {drop_keyword(name)}"
                     )
                 texts[row] = str(cell)
         column = read_texts(name, texts, how)

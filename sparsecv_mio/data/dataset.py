@@ -257,10 +257,10 @@ class Dataset:
         numbers, response = _as_floats(X, "X", 2), _as_floats(y, "y", 1)
         n, p = numbers.shape
         if response.shape[0] != n:
-            raise BadInput(f"X has {n} rows but y has {response.shape[0]}: give one target per row")
+            raise BadInput(f"X has {n} rows but y has {response.shape[0]}; give one target per row")
         labels = tuple(f"x{j}" for j in range(p)) if names is None else tuple(str(name) for name in names)
         if len(labels) != p:
-            raise BadInput(f"X has {p} columns but {len(labels)} names were given: give one name per column")
+            raise BadInput(f"X has {p} columns but {len(labels)} names were given; give one name per column")
         columns = {str(key): np.array(column) for key, column in (aux or {}).items()}
         return check_dataset(cls(numbers, response, labels, str(target), columns))
 
@@ -362,7 +362,7 @@ def check_dataset(data: Dataset) -> Dataset:
         not finite.
     """
     if data.n == 0:
-        raise BadInput("the data have no rows: give at least one row for every fold")
+        raise BadInput("the data have no rows; give at least one row for every fold")
     if data.p == 0:
         raise BadInput("no feature is left; keep at least one column in addition to the target")
     if INTERCEPT in data.names:
@@ -395,12 +395,12 @@ def check_finite(X: FloatArray, y: FloatArray, names: Sequence[str], target: str
             i = int(np.argmin(good_rows))
             cells = {**dict(zip(names, block[i].tolist(), strict=True)), target: float(response[i])}
             name = next(name for name, value in cells.items() if not np.isfinite(value))
-            raise BadInput(bad_number(name, start + i + 1, cells[name]))
+            raise BadInput(describe_bad_number(name, start + i + 1, cells[name]))
 
 
-def bad_number(column: str, row: int, value: float) -> str:
+def describe_bad_number(column: str, row: int, value: float) -> str:
     """Return the message for a number that is not finite."""
-    return f"column {column!r} holds {value} in row {row}: replace it by a finite number, or leave the row out"
+    return f"column {column!r} holds {value} in row {row}; replace it by a finite number, or leave the row out"
 
 
 def _as_floats(values: ArrayLike, what: str, ndim: int) -> FloatArray:

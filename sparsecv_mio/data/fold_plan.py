@@ -116,7 +116,7 @@ def read_lines(path: Path, n: int, kind: str, item: str) -> list[list[str]]:
     lines: list[list[str]] = []
     try:
         if not path.exists():
-            raise BadInput(f"{source} does not exist: check the path after file:")
+            raise BadInput(f"{source} does not exist; check the path after file:")
         check_readable(path, kind, most=FOLD_FILE_BYTES + MOST_BYTES_A_ROW * n)
         with path.open(encoding="utf-8-sig", newline="") as handle:
             reader = csv.reader(handle)
@@ -134,7 +134,7 @@ def read_lines(path: Path, n: int, kind: str, item: str) -> list[list[str]]:
         raise BadInput(f"{source} cannot be read as CSV: {str(error).splitlines()[0]}") from error
     if len(lines) not in (n, n + 1):
         raise BadInput(
-            f"{source} has {len(lines)} lines but the data have {n} rows: give one {item} per row, header optional"
+            f"{source} has {len(lines)} lines but the data have {n} rows; give one {item} per row, header optional"
         )
     return lines
 
@@ -158,7 +158,7 @@ def read_fold_file(path: Path, n: int) -> NDArray[Any]:
         return np.array(ids[1:])
     names = [column for column in np.array(ids).T if n > 1 and as_ids(column, source).dtype.kind != "i"]
     if any(as_ids(column[1:], source).dtype.kind == "i" for column in names):
-        raise BadInput(f"{source} has {n - 1} ids below its header but the data have {n} rows: give one id per row")
+        raise BadInput(f"{source} has {n - 1} ids below its header but the data have {n} rows; give one id per row")
     return np.array(ids)
 
 
@@ -438,9 +438,9 @@ def plan_of_labels(labels: IntArray, spec: str, seed: int | None = None, single:
     if k == 0 or (n and int(labels.min()) < -1):
         raise BadInput(f"folds {spec!r}: labels must be 0..k-1, or -1 for rows never held out, with at least one fold")
     if k > n:
-        raise BadInput(f"folds {spec!r} need {k} folds but the data have {n} rows: ask for fewer folds")
+        raise BadInput(f"folds {spec!r} need {k} folds but the data have {n} rows; ask for fewer folds")
     if k == 1 and not single:
-        raise BadInput(f"folds {spec!r} make a single fold: ask for at least two, or holdout:F for one scored fold")
+        raise BadInput(f"folds {spec!r} make a single fold; ask for at least two, or holdout:F for one scored fold")
     sizes = np.bincount(labels[labels >= 0], minlength=k)
     if not sizes.all():
         raise BadInput(f"folds {spec!r}: no row has the label {int(np.argmin(sizes))}; every fold must hold out a row")

@@ -51,7 +51,7 @@ def whole_number(text: str, spec: str) -> int:
     """Return the integer in a part of a spec, or raise `BadInput`."""
     if not (text.isascii() and text.isdigit()):
         near = did_you_mean(text, ("loo",)) if ":" not in spec else ""
-        raise BadInput(f"folds {spec!r} are unknown{near}: use {SPECS}")
+        raise BadInput(f"folds {spec!r} are unknown{near}; use {SPECS}")
     return int(text) if len(text) <= 18 else 10**18  # larger than any number of rows
 
 
@@ -383,7 +383,7 @@ def _check_seed(seed: object) -> None:
     if not isinstance(seed, Integral):
         raise BadInput(f"seed: {str(seed)[:30]!r} is not a whole number")
     if seed < 0:
-        raise BadInput(f"seed {seed} is negative: use 0 or a positive whole number")
+        raise BadInput(f"seed {seed} is negative; use 0 or a positive whole number")
 
 
 def _repeats(text: str, again: re.Match[str] | None, n: int) -> int:
@@ -393,7 +393,7 @@ def _repeats(text: str, again: re.Match[str] | None, n: int) -> int:
         )
     count = whole_number(again[1], text) if again else 1
     if not 1 <= count <= MAX_COUNT:
-        raise BadInput(f"folds {text!r}: give at least one repeat, and at most {MAX_COUNT:,}")
+        raise BadInput(f"folds {text!r}: the number of repeats is out of range; give 1 to {MAX_COUNT:,} repeats")
     if count * n > max(fold_plan.MOST_ROWS, n):
         raise BadInput(
             f"folds {text!r}: {count} repeats of {n} rows have more than {fold_plan.MOST_ROWS:.0e} rows; give fewer "
@@ -417,7 +417,7 @@ def _draw_fold_labels(text: str, dataset: Dataset, seed: int, repeats: int) -> I
         elif kind in KINDS and repeats > 1:
             raise BadInput(f"folds {kind!r} are always the same; repeat K, stratified:K, blocks:B or holdout:F instead")
         else:
-            raise BadInput(f"folds {text!r} are unknown{did_you_mean(kind, KINDS)}: use {SPECS}")
+            raise BadInput(f"folds {text!r} are unknown{did_you_mean(kind, KINDS)}; use {SPECS}")
 
 
 def _plan_of_columns(columns: NDArray[Any], spec: str) -> fold_plan.FoldPlan:
@@ -509,7 +509,7 @@ def folds_from_splitter(
             ) from error
         raise BadInput(f"splitter {name} cannot split the data: {error}".splitlines()[0]) from error
     if not scored:
-        raise BadInput(f"splitter {name} makes no fold: give at least one pair (training rows, scored rows)")
+        raise BadInput(f"splitter {name} makes no fold; give at least one pair (training rows, scored rows)")
     whole = all(rows is unseen for rows, unseen in zip(scored, left_out, strict=True))
     return fold_plan.plan_of_rows(
         fold_plan.row_lists(scored), None if whole else fold_plan.row_lists(left_out), dataset.n, f"splitter:{name}"
@@ -520,7 +520,7 @@ def _rows_of_pair(train: Any, test: Any, n: int, who: str) -> tuple[IntArray, In
     """Return the rows that a fold scores and the rows that it does not train on, ascending."""
     trained, scored = _mask(train, n, f"{who}: training rows"), _mask(test, n, f"{who}: scored rows")
     if not scored.any():
-        raise BadInput(f"{who} scores no row: give every fold at least one")
+        raise BadInput(f"{who} scores no row; give every fold at least one")
     shared = np.flatnonzero(trained & scored)
     if shared.size:
         raise BadInput(
@@ -610,13 +610,15 @@ def make_folds(spec: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLik
     if isinstance(spec, str | Integral):
         return _folds_from_text(str(spec), dataset, seed)
     if not isinstance(spec, Iterable):
-        raise BadInput(f"folds {str(spec)[:60]}: give a number, a text, labels, a splitter or pairs (train, test)")
+        raise BadInput(
+            f"folds {str(spec)[:60]} are unknown; give a number, a text, labels, a splitter or pairs (train, test)"
+        )
     listed: Any = np.asarray(spec) if hasattr(spec, "__array__") else list(spec)
     if len(listed) == 0 and iter(spec) is spec:
         raise BadInput("folds: the generator is exhausted; give a list of its pairs, or the splitter itself")
     if isinstance(listed, np.ndarray) or len(listed) == 0 or _is_label(listed[0]):
         if len(listed) != dataset.n:
-            raise BadInput(f"folds: {len(listed)} labels for {dataset.n} rows: give one label per row")
+            raise BadInput(f"folds: {len(listed)} labels for {dataset.n} rows; give one label per row")
         return replace(folds_from_labels(listed), given_seed=seed)
     return replace(folds_from_splitter(listed, dataset), given_seed=seed)
 

@@ -209,7 +209,7 @@ def _series_numbers(series: pd.Series[Any], name: str) -> FloatArray:
         raise BadInput(f"column {name!r} {fault}")
     if column.empty.any():
         row = int(np.argmax(column.empty))
-        raise BadInput(f"column {name!r} is empty in row {row + 1}: fill the cell, or drop the row")
+        raise BadInput(f"column {name!r} is empty in row {row + 1}; fill the cell, or drop the row")
     return column.numbers
 
 

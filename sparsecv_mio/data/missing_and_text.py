@@ -276,7 +276,7 @@ def missing_code_among_classes(classes: Sequence[str]) -> str:
 def _check_feature(column: RawColumn, how: Reading) -> None:
     """Raise `BadInput` if a feature has no value, too many text values, or missing values without a rank."""
     if column.empty.all() and len(column.empty):
-        raise BadInput(f"column {column.name!r} is empty in every row: give {drop_keyword(column.name)}")
+        raise BadInput(f"column {column.name!r} is empty in every row; give {drop_keyword(column.name)}")
     if not column.texts:
         return
     n_levels = len(column.levels())
@@ -284,7 +284,7 @@ def _check_feature(column: RawColumn, how: Reading) -> None:
         spec = json.dumps(f"groups:{column.name}", ensure_ascii=False)
         subjects = f"; or folds={spec} if they are subjects with several rows each"
         raise BadInput(
-            f"column {column.name!r} holds {n_levels:,} different text values, more than {MOST_LEVELS}: give "
+            f"column {column.name!r} holds {n_levels:,} different text values, more than {MOST_LEVELS}; give "
             f"{drop_keyword(column.name)}, or join some of them{subjects * (2 * n_levels <= len(column.numbers))}"
         )
     if how.column_encoding(column.name) is Encode.ORDINAL and how.na.uses_imputation and column.empty.any():
@@ -391,7 +391,7 @@ def _check_rows(table: RawTable, how: Reading) -> None:
         description = f"row {rows[0] + 1}, the last one, holds the sums of the other rows"
     if rows:
         raise BadInput(
-            f"{description}: leave the {plural(len(rows), 'line')} out with "
+            f"{description}; leave the {plural(len(rows), 'line')} out with "
             f'skip_lines="{skipped_lines(table, how, rows)}", or correct the file'
         )
 
@@ -460,7 +460,7 @@ def _fill_values(table: RawTable, how: Reading) -> dict[str, float]:
     for column in table.features:
         if column.empty.all():
             raise BadInput(
-                f"column {column.name!r} is empty in every row that has a target: give {drop_keyword(column.name)}"
+                f"column {column.name!r} is empty in every row that has a target; give {drop_keyword(column.name)}"
             )
     return {column.name: fill_value(column.numbers, how.na) for column in table.features if not column.texts}
 

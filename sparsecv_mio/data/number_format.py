@@ -1,8 +1,9 @@
 """Functions that convert texts to numbers: numbers of several formats, dates and durations.
 
 A number format has a decimal mark and may have a mark that groups digits by three. A text can be ambiguous: `1.078` is
-1.078 if the point is the decimal mark and 1078 if it groups digits. A column whose numbers do not show which one
-applies is refused with the options for each. Dates and durations become numbers of days, or parts of the date.
+1.078 if the point is the decimal mark and 1078 if it groups digits. If the numbers of a column do not show which
+meaning applies, the column is refused; the message names the option for each meaning. Dates and durations become
+numbers of days, or parts of the date.
 """
 
 from __future__ import annotations
@@ -260,7 +261,7 @@ def describe_ambiguous(columns: Mapping[str, Evidence], now: NumberFormat, are_n
         return evidence.has_whole or not is_settled
 
     return {
-        name: f"{evidence.text!r} in row {evidence.row} is ambiguous: give {describe_formats(evidence.text, now)}"
+        name: f"{evidence.text!r} in row {evidence.row} is ambiguous; give {describe_formats(evidence.text, now)}"
         for name, evidence in columns.items() if is_ambiguous(evidence)
     }  # fmt: skip
 
@@ -328,7 +329,10 @@ def parse_date_parts(given: object) -> tuple[str, ...]:
                 f"dates: {word!r} is unknown{did_you_mean(word, allowed)}; give one or more of {', '.join(allowed)}"
             )
     if len(parts) == 1 and parts[0] in FIRST_FORMS:
-        raise BadInput(f'dates: {parts[0]!r} only orders day and month; add a number, as in dates="days,{parts[0]}"')
+        raise BadInput(
+            f"dates: {parts[0]!r} states only the order of day and month; add the part of the date to compute, as in "
+            f'dates="days,{parts[0]}"'
+        )
     if set(FIRST_FORMS) <= set(parts):
         raise BadInput(
             f"dates: {','.join(parts)!r} is not a valid combination; give one or more of {', '.join(PARTS)}, "

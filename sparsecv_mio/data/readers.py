@@ -123,7 +123,7 @@ class Matrix(NamedTuple):
 def read_npz(path: Path, aux: Sequence[str]) -> Matrix:
     """Return the arrays of an NPZ file; group and fold columns are separate arrays or columns of X."""
     if not zipfile.is_zipfile(path):
-        raise BadInput(f"file {str(path)!r} is not an NPZ archive: save it with numpy.savez(file, X=X, y=y)")
+        raise BadInput(f"file {str(path)!r} is not an NPZ archive; save it with numpy.savez(file, X=X, y=y)")
     try:
         with np.load(path, allow_pickle=False) as store:
             used = [key for key in store.files if key in ("X", "y", "names", *aux)]
@@ -138,15 +138,15 @@ def read_npz(path: Path, aux: Sequence[str]) -> Matrix:
         raise BadInput(f"file {str(path)!r} cannot be read as NPZ: {why}") from error
     for key in ("X", "y"):
         if key not in arrays:
-            raise BadInput(f"file {str(path)!r} has no array {key!r}: save it with numpy.savez(file, X=X, y=y)")
+            raise BadInput(f"file {str(path)!r} has no array {key!r}; save it with numpy.savez(file, X=X, y=y)")
     X, y = _array(arrays.pop("X"), "X", 2, path), _array(arrays.pop("y"), "y", 1, path)
     if X.shape[0] != y.shape[0]:
-        raise BadInput(f"file {str(path)!r} has {X.shape[0]} rows in X but {y.shape[0]} in y: give one target per row")
+        raise BadInput(f"file {str(path)!r} has {X.shape[0]} rows in X but {y.shape[0]} in y; give one target per row")
     names = arrays.pop("names", None)
     labels = [f"x{j}" for j in range(X.shape[1])] if names is None else [str(name) for name in names.reshape(-1)]
     if len(labels) != X.shape[1]:
         raise BadInput(
-            f"file {str(path)!r} has {X.shape[1]} columns in X but {len(labels)} names: give one name per column"
+            f"file {str(path)!r} has {X.shape[1]} columns in X but {len(labels)} names; give one name per column"
         )
     return Matrix(X, y, labels, arrays)
 
@@ -168,7 +168,7 @@ def read_matrix(path: Path, wanted: Wanted) -> RawTable:
     """
     X, y, names, extra = MATRICES[path.suffix.lower()](path, wanted.aux)
     if wanted.needed and wanted.target != "y":
-        raise BadInput(f"file {str(path)!r} holds its target under the name 'y': ask for target y, not {wanted.target}")
+        raise BadInput(f"file {str(path)!r} holds its target under the name 'y'; ask for target y, not {wanted.target}")
     chosen = replace(wanted, target="y").select_columns([*names, "y", *extra])
     aux = extra | {chosen.header[j]: X[:, j].copy() for j in chosen.aux if j < X.shape[1]}
     X = np.ascontiguousarray(X if len(chosen.features) == X.shape[1] else X[:, list(chosen.features)])
@@ -179,7 +179,7 @@ def read_matrix(path: Path, wanted: Wanted) -> RawTable:
 
 def _array(values: NDArray[Any], key: str, ndim: int, path: Path) -> FloatArray:
     if values.dtype.kind not in "biuf":
-        raise BadInput(f"array {key!r} of {str(path)!r} has the type {values.dtype}, not numbers: save it as float64")
+        raise BadInput(f"array {key!r} of {str(path)!r} has the type {values.dtype}, not numbers; save it as float64")
     values = check_dimensions(values, f"array {key!r} of {str(path)!r}", ndim)
     with np.errstate(over="ignore"):  # a number beyond float64 is reported as not finite
         return values.astype(np.float64, copy=False)
@@ -205,12 +205,12 @@ def read_svmlight(path: Path, aux: Sequence[str]) -> Matrix:
                 indices = [-1]
             if "_" in text or indices != sorted({*indices}) or min(indices, default=0) < 0:
                 raise BadInput(
-                    f"file {str(path)!r} has {text.strip()[:40]!r} in line {line}: write a number and index:value "
+                    f"file {str(path)!r} has {text.strip()[:40]!r} in line {line}; write a number and index:value "
                     "pairs, the indices rising from 0"
                 )
             cells += zip([len(targets) - 1] * len(indices), indices, values, strict=True)
     if not targets:
-        raise BadInput(f"file {str(path)!r} has no rows: give one line per row")
+        raise BadInput(f"file {str(path)!r} has no rows; give one line per row")
     numbers = np.array(cells or [(0, 0, 0.0)])
     rows, columns = numbers[:, 0].astype(np.int64), numbers[:, 1].astype(np.int64)
     first = min(1, int(columns.min()))
@@ -537,17 +537,17 @@ def _regular(path: str | Path) -> Iterator[Path]:
     if missing and shown == "-":
         raise BadInput("file '-': data cannot be read from standard input; give the path of a file")
     if missing:
-        raise BadInput(f"file {shown!r} does not exist: check its path")
+        raise BadInput(f"file {shown!r} does not exist; check its path")
     if kind is not None:
-        raise BadInput(f"{shown!r} is {kind}: name a data file")
+        raise BadInput(f"{shown!r} is {kind}; name a data file")
     try:
         if file.stat().st_size == 0:
-            raise BadInput(f"file {shown!r} is empty: give one header line and one line per row")
+            raise BadInput(f"file {shown!r} is empty; give one header line and one line per row")
         yield file
     except OSError as error:
         raise BadInput(f"file {shown!r} cannot be read: {reason(error)}") from error
     except MemoryError as error:
-        raise BadInput(f"file {shown!r} does not fit in memory as numbers: keep fewer columns or rows") from error
+        raise BadInput(f"file {shown!r} does not fit in memory as numbers; keep fewer columns or rows") from error
 
 
 def _known_kind(file: Path, how: Reading) -> str:
@@ -558,12 +558,12 @@ def _known_kind(file: Path, how: Reading) -> str:
     if kind in OTHERS:
         call = OTHERS[kind].format(file=repr(str(file)))
         python = f"in Python give sc.solve({call}, target=...)"
-        raise BadInput(f"file {str(file)!r} is read by way of pandas: {python}, or save it as .csv")
+        raise BadInput(f"file {str(file)!r} is read by way of pandas; {python}, or save it as .csv")
     if file.suffix.lower() in text_tables.PACKED or kind not in (*SUFFIXES, *MATRICES):
         kinds = ", ".join((*TEXT[:3], SUFFIXES[0], FEATHER[0], *MATRICES))
         shown = f"{kind}{file.suffix}" if file.suffix.lower() in text_tables.PACKED else file.suffix
         uses = f"use one of {kinds}, text also as .gz or .zip"
-        raise BadInput(f"file {str(file)!r} has the unknown suffix {shown!r}: {uses}")
+        raise BadInput(f"file {str(file)!r} has the unknown suffix {shown!r}; {uses}")
     if kind in SUFFIXES:
         text_only = set(how.changed_options()) - {*OF_CELLS, "index_col"}
         if text_only:

@@ -5,8 +5,9 @@ table, with one copy of a row for each of its distinct versions. It also builds 
 rows. The rest of the package treats the expanded table like any other (docs/guide/folds_and_scales.md).
 
 The table has the numbers of the file. `Dataset.scales` has the scale of each column in the penalty, for each group of
-rows. Group 0 consists of the rows of the full data; with scaling within folds, every fold is a further group. Dividing
-the columns by these scales instead would round them, and the bounds would not hold for the file.
+rows. Group 0 consists of the rows of the full data; with scaling within folds, every fold is a further group. The
+columns are not divided by these scales, because the quotients would be rounded, and the bounds would not hold for the
+numbers of the file.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def fills_of_folds(dataset: Dataset, folds: FoldPlan) -> FloatArray:
                 name = dataset.names[column]
                 raise BadInput(
                     f"na_within folds: column {name!r} is empty in every training row of fold {fold + 1} of "
-                    f'{folds.k}: give {drop_keyword(name)}, other folds, or na_within="all"'
+                    f'{folds.k}; give {drop_keyword(name)}, other folds, or na_within="all"'
                 )
             values[fold, column] = fill_value(numbers, na)
     return values

@@ -328,7 +328,7 @@ def _are_duplicate_columns(v: FloatArray, w: FloatArray, atol: float) -> bool:
     return float(np.linalg.norm(v - signed)) <= atol
 
 
-def _off_copies(data: StandardData, copy_of: IntArray, norm: FloatArray) -> FloatArray:
+def _bound_distances_of_copies(data: StandardData, copy_of: IntArray, norm: FloatArray) -> FloatArray:
     """Return (q,) bounds on the distance of columns from the columns that they duplicate; O(n) for each duplicate."""
     off, X = np.zeros(data.q), data.dataset.X
     for j in np.flatnonzero(copy_of >= 0).tolist():
@@ -779,7 +779,7 @@ def standardize(
     read = () if dataset.reading is None else dataset.reading.notes
     doubts = stand_in_notes(dataset.X, dataset.y, dataset.names, dataset.target)
     notes = read + _constant_warning(dataset, moments.constant) + doubts + _copy_warning(bare.names, copy_of)
-    apart, of_copies = _off_copies(bare, copy_of, length), np.where(copy_of >= 0, length, 0.0)
+    apart, of_copies = _bound_distances_of_copies(bare, copy_of, length), np.where(copy_of >= 0, length, 0.0)
     return replace(bare, copy_of=copy_of, copy_off=apart, copy_length=of_copies, warnings=notes)
 
 

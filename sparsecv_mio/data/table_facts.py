@@ -272,7 +272,7 @@ def _describe_formats_to_settle(table: RawTable, how: Reading) -> dict[str, str]
         rows = [row for row, text in column.texts.items() if is_unreadable(text)]
         formats = describe_formats(column.texts[rows[0]], how.number_format) if len(rows) > 1 else ""
         if formats and 2 * len(rows) > len(column.texts):
-            descriptions[column.name] = f"{column.texts[rows[0]]!r} in row {rows[0] + 1}: give {formats}"
+            descriptions[column.name] = f"{column.texts[rows[0]]!r} in row {rows[0] + 1}; give {formats}"
     return descriptions
 
 

@@ -64,7 +64,7 @@ def _member(path: Path) -> str:
         raise BadInput(f"file {str(path)!r} is not a ZIP archive: {error}") from error
     files = [name for name in inside if not name.startswith("__MACOSX/")]
     if len(files) != 1:
-        raise BadInput(f"file {str(path)!r} holds {len(files)} files: pack only the table")
+        raise BadInput(f"file {str(path)!r} holds {len(files)} files; pack only the table")
     return files[0]
 
 
@@ -100,7 +100,7 @@ def _rewritten(handle: IO[bytes], how: Reading, path: Path) -> Iterator[bytes]:
                 line = BLANKS.sub(lambda found: found[0] if found[0][0] == '"' else "\t", line.strip()) + end
             yield line.encode("utf-8", "surrogatepass")
     except UnicodeError as error:
-        raise BadInput(f"file {str(path)!r} is not text in {how.encoding}: try another encoding") from error
+        raise BadInput(f"file {str(path)!r} is not text in {how.encoding}; try another encoding") from error
 
 
 MARKS: dict[str, tuple[str, str]] = {  # other separators: in words, and as an option
@@ -206,15 +206,15 @@ def read_header(table: TextTable) -> tuple[list[str], int]:
         line, cells = next(rows, (0, []))
     names = [cell.strip() for cell in cells]
     if not any(names):
-        raise BadInput(f"file {str(path)!r} is empty: give one header line and one line per row")
+        raise BadInput(f"file {str(path)!r} is empty; give one header line and one line per row")
     if how.comment is None and names[0][0:1] in ("#", "%"):
         mark = names[0][0]
-        raise BadInput(f'file {str(path)!r} begins with {mark!r}: give comment="{mark}" to skip such lines')
+        raise BadInput(f'file {str(path)!r} begins with {mark!r}; give comment="{mark}" to skip such lines')
     if not how.header:
         return [f"x{j}" for j in range(len(names))], 0
     if all(is_number(name, how.number_format) for name in names) and not all(name.isdigit() for name in names):
         raise BadInput(
-            f"file {str(path)!r} has numbers where its column names belong: add a header line, or give header=False"
+            f"file {str(path)!r} has numbers where its column names belong; add a header line, or give header=False"
             + (f", or change skip_lines (now {how.skip_lines})" if how.skip_lines else "")
         )
     return names, line
@@ -251,10 +251,10 @@ def _check_first_lines(table: TextTable, wanted: Wanted) -> None:
         skip = f'skip_lines="{table.how.skipping(range(lines[0][0], lines[position][0]))}"'
         raise BadInput(
             f"file {str(table.path)!r} begins with {mark.join(lines[0][1])[:30]!r}, and line {lines[position][0]} has "
-            f"the names of its columns: give {skip}{option and f' and {option}'}"
+            f"the names of its columns; give {skip}{option and f' and {option}'}"
         )
     if option:
-        raise BadInput(f"file {str(table.path)!r} seems to be separated by {MARKS[mark][0]}: give {option}")
+        raise BadInput(f"file {str(table.path)!r} seems to be separated by {MARKS[mark][0]}; give {option}")
 
 
 def _find_header(table: TextTable, separator: str, target: str) -> HeaderPlace | None:
@@ -316,7 +316,7 @@ def _open_rows(table: TextTable) -> Iterator[Iterator[tuple[int, list[str]]]]:
             reader = csv.reader(_lines_of_text(handle, path), delimiter=table.delimiter)
             yield ((reader.line_num, row) for row in reader if row)
     except UnicodeDecodeError as error:
-        raise BadInput(f'file {str(path)!r} is not UTF-8 text: give encoding="latin-1", say') from error
+        raise BadInput(f'file {str(path)!r} is not UTF-8 text; give encoding="latin-1", say') from error
     except csv.Error as error:
         raise BadInput(f"file {str(path)!r} is not a readable table: {error}") from error
 
@@ -364,7 +364,7 @@ def _read_columns(table: TextTable, chosen: Selection, header_lines: int) -> Raw
                 aux[name].append(ids(pa.chunked_array([batch[name]])))
             blocks.add(pa.concat_arrays(batch.columns[: len(names)]))
     if not blocks.n_rows:
-        raise BadInput(f"file {str(table.path)!r} has a header but no rows: give one line per row")
+        raise BadInput(f"file {str(table.path)!r} has a header but no rows; give one line per row")
     joined = {name: np.concatenate(parts) for name, parts in aux.items()}
     return blocks.build_table(joined, partial(_find_lines, table))
 

@@ -36,7 +36,7 @@ from sparsecv_mio.errors import BadInput
 LARGEST_WEIGHT = 1e30  # maximum weight, whose root leaves room for large columns; the minimum is its reciprocal
 WIDEST_WEIGHTS = 1e12  # maximum ratio of weights: beyond it, light rows are below the rounding of heavy ones
 FILE = "file:"  # prefix of the path of a file with weights
-HOW = ": give a weight of at least 0 for each row; weight 0 excludes a row"
+HOW = "; give a weight of at least 0 for each row; weight 0 excludes a row"
 
 
 def read_numbers(cells: ArrayLike, number_format: NumberFormat, name: str, advice: str) -> FloatArray:
@@ -53,7 +53,7 @@ def read_numbers(cells: ArrayLike, number_format: NumberFormat, name: str, advic
 
     Examples
     --------
-    >>> read_numbers(["1,5", 2], NumberFormat(",", None), "w", ": correct it")
+    >>> read_numbers(["1,5", 2], NumberFormat(",", None), "w", "; correct it")
     array([1.5, 2. ])
     """
     try:
@@ -151,13 +151,13 @@ def weights_of(data: Dataset, name: str) -> NDArray[Any]:
     file = name.removeprefix(FILE)
     lines = read_lines(Path(file), data.n, "weight file", "weight")
     if len(lines[0]) > 1:
-        raise BadInput(f"weight file {file!r} has {len(lines[0])} columns: give one weight per line")
+        raise BadInput(f"weight file {file!r} has {len(lines[0])} columns; give one weight per line")
     weights = [line[0] for line in lines[len(lines) - data.n :]]
     evidence = parse_cells(weights, POINT)[1]
     if describe_ambiguous({file: evidence}, POINT, are_new=True):
         text = evidence.text
         raise BadInput(
-            f"weight file {file!r}: {text!r} may be {text.replace('.', '')} or {text}0: write it as one of the two"
+            f"weight file {file!r}: {text!r} may be {text.replace('.', '')} or {text}0; write it as one of the two"
         )
     return np.array(weights)
 
@@ -258,7 +258,7 @@ def _filled_again(data: Dataset) -> Dataset:
         column = data.names.index(name)
         empty = np.zeros(data.n, dtype=bool) if data.holes is None else data.holes[:, column]
         if empty.all():
-            raise BadInput(f"column {name!r} is empty in every row of positive weight: give {drop_keyword(name)}")
+            raise BadInput(f"column {name!r} is empty in every row of positive weight; give {drop_keyword(name)}")
         means[name] = X[empty, column] = fill_value(np.where(empty, np.nan, X[:, column]), data.reading.how.na)
     return replace(data, X=X, reading=replace(data.reading, means=means))
 

@@ -400,7 +400,7 @@ class ScaledLosses(ScaledProblem):
 
     def losses_and_slopes(self, r: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return log losses of margins, and their slopes."""
-        return LOG_LOSS.losses(r, r), -LOG_LOSS.falls(r, r)
+        return LOG_LOSS.losses(r, r), -LOG_LOSS.negative_gradient(r, r)
 
     @property
     def bend(self) -> float:
@@ -743,7 +743,7 @@ def expand_around_fit(problem: GlmProblem, fit: GlmFit) -> SparseProblem:
     Z, theta = problem.rows, fit.theta(problem)
     margins, loss, y, v = problem.signs * (Z @ theta), problem.loss, problem.y, problem.v
     H = (Z.T * loss.curvatures(margins, y, v)) @ Z + np.diag(2.0 * problem.penalty)
-    linear = 2.0 * problem.penalty * theta - Z.T @ loss.falls(margins, y, v * problem.signs) - H @ theta
+    linear = 2.0 * problem.penalty * theta - Z.T @ loss.negative_gradient(margins, y, v * problem.signs) - H @ theta
     M, c, _ = eliminate_intercept(H, linear, 0.0, problem.first_coefficient)
     ridge, M = problem.ridge, 0.5 * (M + M.T)
     drop = float(c @ np.linalg.lstsq(M, c, rcond=None)[0])

@@ -516,7 +516,7 @@ def times_held_out(plan: FoldPlan) -> float:
     if plan.left is not None or not np.all(times == times[0]) or not times[0]:
         raise BadInput(
             f"folds {plan.spec!r}: one support for all folds needs folds that hold out every row, all equally "
-            "often, and train on the others: give 10, 5x10 or loo"
+            "often, and train on the others; give 10, 5x10 or loo"
         )
     return float(times[0])
 

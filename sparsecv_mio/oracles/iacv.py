@@ -1,12 +1,12 @@
 """IACV, iterative approximate cross-validation (Luo, Ren and Barber 2023): held-out fits at each step of a solver.
 
-Its results are estimates, never certificates. They may determine the order of a search, but they exclude no model
-(docs/oracles/iacv.md). The steps of the held-out fits, approximate or exact, follow equations (5), (9) and (11) of the
-paper.
+The results of IACV are estimates, never certificates. They may determine the order of a search, but they exclude no
+model (docs/oracles/iacv.md). The steps of the held-out fits, approximate or exact, follow equations (5), (9) and (11)
+of the paper.
 
-The objective is `F = g + h`. A step of the solver is a gradient step on g over a batch of rows, followed by a proximal
-step on h. Gradient descent (GD) and stochastic gradient descent (SGD) have g = F and h = 0; proximal gradient descent
-has g equal to the summed loss, and h = lam * pi with the penalty pi.
+The objective F is split into two terms, `F = g + h`. A step of the solver is a gradient step on g over a batch of rows,
+followed by a proximal step on h. Gradient descent (GD) and stochastic gradient descent (SGD) have g = F and h = 0;
+proximal gradient descent has g equal to the summed loss, and h = lam * pi with the penalty pi.
 
 The held-out fits at one point are Newton steps, infinitesimal jackknives, and the exact solutions of all folds. Newton
 steps and jackknives are meant for the minimiser of the full-data problem. In a comparison along the iterations of a
@@ -379,7 +379,7 @@ def _solve_each(H: FloatArray, right: FloatArray) -> FloatArray:
     try:
         return np.asarray(np.linalg.solve(H, right))
     except np.linalg.LinAlgError:
-        raise BadInput("a Newton step met a singular Hessian: give lam > 0 or drop redundant columns") from None
+        raise BadInput("a Newton step met a singular Hessian; give lam > 0 or drop redundant columns") from None
 
 
 def _solve_left_out(erm: Erm, taylor: Expansion, theta: FloatArray, right: FloatArray) -> FloatArray:
@@ -566,9 +566,9 @@ class Solver:
     def check(self, erm: Erm) -> None:
         """Raise :class:`BadInput` if the penalty does not suit the method, or the batch does not suit the data."""
         if self.proximal and not erm.penalty.proximable:
-            raise BadInput(f"penalty {erm.penalty.name} has no proximal map: use --solver gd or sgd")
+            raise BadInput(f"penalty {erm.penalty.name} has no proximal map; use --solver gd or sgd")
         if not self.proximal and not erm.penalty.smooth:
-            raise BadInput(f"penalty {erm.penalty.name} is not differentiable: use --solver proxgd")
+            raise BadInput(f"penalty {erm.penalty.name} is not differentiable; use --solver proxgd")
         if self.batch is not None and not 1 <= self.batch <= erm.n:
             raise BadInput(f"--batch must lie between 1 and the number of rows, {erm.n}, not {self.batch}")
 
@@ -1045,7 +1045,7 @@ def run(
     True
     """
     if unknown := set(methods) - {*METHODS, EXACT}:
-        raise BadInput(f"unknown method {min(unknown)!r}: choose among {', '.join((*METHODS, EXACT))}")
+        raise BadInput(f"unknown method {min(unknown)!r}; choose among {', '.join((*METHODS, EXACT))}")
     check_whole("--iterations", iterations, 1)
     if early_stop is not None:
         check_whole("--early-stop", early_stop.patience, 1)

@@ -52,7 +52,7 @@ class SmoothLoss(ABC):
         """
         if self.labels and not np.all(np.abs(y) == 1.0):
             raise BadInput(
-                f"loss {self.name!r} needs labels -1 and +1: map the two values of the target to these labels"
+                f"loss {self.name!r} needs labels -1 and +1; map the two values of the target to these labels"
             )
 
 

@@ -306,8 +306,8 @@ def _evaluate_point(problem: GlmProblem, theta: FloatArray) -> _RoundedPoint:
     pull, rounded = np.zeros(k), np.zeros(k)
     for here, Z, sign in problem.blocks():
         of_rows = margins[here], y[here], v[here]
-        pull += Z.T @ (loss.falls(*of_rows) * sign)
-        rounded += np.abs(Z).T @ (loss.sizes(*of_rows) * (2.0 * off[here] + (n + 16) * ROUNDING))
+        pull += Z.T @ (loss.negative_gradient(*of_rows) * sign)
+        rounded += np.abs(Z).T @ (loss.gradient_scale(*of_rows) * (2.0 * off[here] + (n + 16) * ROUNDING))
     return _RoundedPoint(
         theta, margins, value, noise, 2.0 * ridge - pull, rounded + 32.0 * ROUNDING * np.abs(ridge), off
     )

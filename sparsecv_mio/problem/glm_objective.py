@@ -252,7 +252,7 @@ def _minimise(
 
     (fine, margins, value), decrement, rises, inverse = objective(theta), 0.0, 0, np.zeros((len(theta), len(theta)))
     for _ in range(MOST_STEPS if len(theta) else 0):
-        slope = 2.0 * ridge * ridge * fine - loss.falls(margins, y, w * signs) @ Z
+        slope = 2.0 * ridge * ridge * fine - loss.negative_gradient(margins, y, w * signs) @ Z
         back = (_quick_root if quick else _root)(Z, np.sqrt(loss.curvatures(margins, y, w)).astype(np.float64), ridge)
         if back is None:
             return None

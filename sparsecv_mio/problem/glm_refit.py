@@ -22,7 +22,7 @@ set of rows is
 
 **Claim.** F has exactly one minimiser if and only if no `d != 0` has `sign_i z_i'd` in R_i for all rows with a positive
 weight. R_i is the set of changes of the margin along which l_i never rises. It is `[0, inf)` for logistic loss. For
-Poisson loss it is `(-inf, 0]` if the count is 0, else `{0}` (`RowLoss.recedes`).
+Poisson loss it is `(-inf, 0]` if the count is 0, else `{0}` (`RowLoss.recession_range`).
 
 *Proof.* If such a d exists, F never rises along (d, 0) from any point, so no point is the only minimiser. Conversely,
 suppose that no such d exists and that F never rises along `(d, e)`. Then e = 0, since otherwise the penalty would rise.
@@ -270,7 +270,7 @@ def fit_roughly(
         gradient, H = 2.0 * penalty * theta, np.diag(2.0 * penalty)
         for _, signed, y, w in rows.blocks():
             margins = signed @ theta
-            gradient -= signed.T @ loss.falls(margins, y, w)
+            gradient -= signed.T @ loss.negative_gradient(margins, y, w)
             H += dsyrk(1.0, signed.T * np.sqrt(loss.curvatures(margins, y, w)))
         _, step, failed = dposv(H, -gradient)
         decrement, length = -float(gradient @ step), 1.0
@@ -340,8 +340,8 @@ def _evaluate_point(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _Lo
         long_value += w @ loss.losses(margins, y)
         long_off += w @ loss.roundings(margins, y, margin_off, FINE)
         curvature = np.sqrt(w * loss.curvatures(margins, y).astype(np.float64))
-        weighted = loss.sizes(margins, y, w)
-        pull += loss.falls(margins, y, w) @ long
+        weighted = loss.gradient_scale(margins, y, w)
+        pull += loss.negative_gradient(margins, y, w) @ long
         g_off += np.abs(Z).T @ (weighted * (n + 12) * FINE).astype(np.float64)
         weighted_sum += float(weighted.sum())
         farthest, bent = max(farthest, float(margin_off.max(initial=0.0))), bent + float(curvature @ curvature)
@@ -459,7 +459,7 @@ def _sure(data: StandardData, whole: GlmRowFit, folds: FoldPlan) -> BoolArray:
     turned = signed @ whole.root.T
     length = np.linalg.norm(turned, axis=1)
     leverage = loss.curvatures(margins, y, v) * length**2
-    slope = turned * loss.falls(margins, y, v)[:, None]
+    slope = turned * loss.negative_gradient(margins, y, v)[:, None]
     sure = np.zeros(folds.k, dtype=np.bool_)
     for fold in range(folds.k):
         left_out = folds.left_out(fold)
@@ -494,7 +494,7 @@ def _has_recession_direction(Z: FloatArray, y: FloatArray, loss: RowLoss) -> boo
     """Return True if a direction moves some margins such that no loss ever rises."""
     from scipy.optimize import linprog  # imported here since most runs do not need it
 
-    low, high = loss.recedes(y)
+    low, high = loss.recession_range(y)
     unit = np.abs(Z).max(axis=0)
     A = Z / np.where(unit > 0.0, unit, 1.0)
     one_way = (low < 0.0).astype(float) - (high > 0.0)  # -1 for margins that may rise, 1 for those that may fall

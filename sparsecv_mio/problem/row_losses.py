@@ -72,16 +72,16 @@ class RowLoss(ABC):
         """Return `l(m)`."""
 
     @abstractmethod
-    def falls(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+    def negative_gradient(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
         """Return `-v l'(m)`."""
 
     @abstractmethod
     def curvatures(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
         """Return `v l''(m)`."""
 
-    def sizes(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+    def gradient_scale(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
         """Return the scale of the rounding of `v l'(m)`, by default its size; at least `v l''(m)`."""
-        return self.falls(m, y, v)
+        return self.negative_gradient(m, y, v)
 
     @abstractmethod
     def roundings(self, m: Any, y: FloatArray, off: Any, eps: float) -> Any:
@@ -92,7 +92,7 @@ class RowLoss(ABC):
         """Return the largest change of l within `reach` of m; `reach` may be inf."""
 
     @abstractmethod
-    def recedes(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def recession_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the bounds, 0 or infinite, of the moves of a margin along which l never rises."""
 
     @abstractmethod
@@ -161,7 +161,7 @@ class LogLoss(RowLoss):
 
         return expit(-m)
 
-    def falls(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+    def negative_gradient(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
         return v * self._shares(m)
 
     def curvatures(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
@@ -176,7 +176,7 @@ class LogLoss(RowLoss):
             rise = np.where(np.isfinite(reach), np.logaddexp(0.0, reach - m) - np.logaddexp(0.0, -m), np.inf)
         return np.maximum(rise, 0.0)
 
-    def recedes(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def recession_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.zeros(len(y)), np.full(len(y), np.inf)
 
     def bound_losses(self, low: FloatArray, high: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -241,13 +241,13 @@ class SquaredError(RowLoss):
     def losses(self, m: Any, y: FloatArray) -> Any:
         return (m - y) ** 2
 
-    def falls(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+    def negative_gradient(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
         return v * (2.0 * (y - m))
 
     def curvatures(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
         return v * np.full_like(m, 2.0)
 
-    def sizes(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+    def gradient_scale(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
         return v * (2.0 * (np.abs(m) + np.abs(y) + 1.0))
 
     def roundings(self, m: Any, y: FloatArray, off: Any, eps: float) -> Any:
@@ -257,7 +257,7 @@ class SquaredError(RowLoss):
     def rises(self, m: FloatArray, y: FloatArray, reach: FloatArray) -> FloatArray:
         return np.asarray(reach * (2.0 * np.abs(m - y) + reach))
 
-    def recedes(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def recession_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.zeros(len(y)), np.zeros(len(y))
 
     def bound_losses(self, low: FloatArray, high: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -314,27 +314,27 @@ class PoissonLoss(RowLoss):
         with np.errstate(over="ignore"):
             return np.where(y > 0.0, np.maximum(np.where(y > 0.0, y, 1.0) * (grown - (m - level)), 0.0), grown)
 
-    def falls(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+    def negative_gradient(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
         return -v * (np.where(y > 0.0, y, 1.0) * self._level(m, y)[1])
 
     def curvatures(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
         with np.errstate(over="ignore"):
             return v * np.exp(m)
 
-    def sizes(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+    def gradient_scale(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
         return v * (self.curvatures(m, y) + y)
 
     def roundings(self, m: Any, y: FloatArray, off: Any, eps: float) -> Any:
         level = self._level(m, y)[0]
-        e, steep = off + 2.0 * eps * (np.abs(m) + np.abs(level) + 1.0), np.abs(self.falls(m, y))
+        e, steep = off + 2.0 * eps * (np.abs(m) + np.abs(level) + 1.0), np.abs(self.negative_gradient(m, y))
         return steep * e + self.curvatures(m, y) * e * e + 10.0 * eps * (steep + y * np.abs(m - level))
 
     def rises(self, m: FloatArray, y: FloatArray, reach: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
-            rise = np.abs(self.falls(m, y)) * reach + np.exp(m) * (np.expm1(reach) - reach)
+            rise = np.abs(self.negative_gradient(m, y)) * reach + np.exp(m) * (np.expm1(reach) - reach)
         return np.where(np.isfinite(rise), rise, np.inf)
 
-    def recedes(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def recession_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.where(y > 0.0, 0.0, -np.inf), np.zeros(len(y))
 
     def bound_losses(self, low: FloatArray, high: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:

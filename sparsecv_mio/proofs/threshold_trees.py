@@ -264,7 +264,7 @@ class PerspectiveProof(PointTree):
             self.work = block_relaxation.new_block_work(p.q, self.size, self.tables)
 
     @property
-    def part(self) -> dict[str, Any] | None:
+    def block_statement(self) -> dict[str, Any] | None:
         """Statement of W in the proof; None if W is the penalty."""
         return None if self.stated is None or self.tables is None else self.stated.said
 
@@ -476,7 +476,7 @@ def _tree_of_size(
     limit = (most[0], max(most[1] >> 8, POINTS))
     tree = PerspectiveProof(tau, bars[tau], limit, problem, units.point, units.square)
     if tree.solve(problem.q):
-        return ProofTree(tree.nodes, {tau: tree.listed}, threshold, tree.points, tree.part)
+        return ProofTree(tree.nodes, {tau: tree.listed}, threshold, tree.points, tree.block_statement)
     if problem.q > MOST_PATH_COLUMNS or most[1] <= PROVED_PATH_NODES:
         raise TooLarge(TOO_LARGE)
     return _path_tree(problem, threshold, bars, most)

@@ -187,10 +187,12 @@ def describe_folds(folds: FoldInfo) -> str:
     }  # fmt: skip
     if kind in own_words or not seed:
         return f"{count}{own_words.get(kind, ' given in Python')}"
-    words = {"stratified": " random folds, stratified by the target", "blocks": f" random blocks of {value} rows",
-             "holdout": f" random part of {value} of the rows, held out"}  # fmt: skip
     once, repeats = folds.k // folds.repeats, f", {folds.repeats} times" if folds.repeats > 1 else ""
-    return f"{once:,}{words.get(kind.partition('x')[2] or kind, ' random folds')}{repeats}{seed}"
+    kind = kind.partition("x")[2] or kind
+    if kind == "holdout":
+        return f"1 fold: a random {100.0 * float(value):g}% of the rows, held out{repeats}{seed}"
+    words = {"stratified": " random folds, stratified by the target", "blocks": f" random blocks of {value} rows"}
+    return f"{once:,}{words.get(kind, ' random folds')}{repeats}{seed}"
 
 
 def stability_lines(record: Record, data: Dataset | None = None) -> list[str]:
@@ -537,7 +539,7 @@ def _gamma_hint(record: Record, written: Callable[[str, str], str]) -> str:
     low, high = (least, most * DECADE) if is_largest else (least / DECADE, most)
     wider = f"{low:.4g}{RANGE_SIGN}{high:.4g}" if every is not None else extend_gammas(gammas, upwards=is_largest)
     end = "largest" if is_largest else "smallest"
-    return f"{_edge(record, 'gamma')} is the {end} of the grid: try {written('gamma', wider)}"
+    return f"{_edge(record, 'gamma')} is the {end} of the grid; try {written('gamma', wider)}"
 
 
 def extend_gammas(gammas: Sequence[float], upwards: bool) -> str:
@@ -607,11 +609,11 @@ def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
             reason = "is the ridge fit of all features"
         return f"{_edge(record, 'model')} {reason}: {tau(f'{below + 1}:{most - 1}')} tries the sizes in between"
     if best == most < natural:
-        return f"{edge} is the largest of the grid: try {tau(f'{max(least, most // 2)}:{min(2 * most, natural)}')}"
+        return f"{edge} is the largest of the grid; try {tau(f'{max(least, most // 2)}:{min(2 * most, natural)}')}"
     if best == least == 1:
         return f"{edge} is the smallest of the grid: {from_0} includes the model without features"
     if best == least > 0:
-        return f"{edge} is the smallest of the grid: try {tau(f'{least // 2}:{most}')}"
+        return f"{edge} is the smallest of the grid; try {tau(f'{least // 2}:{most}')}"
     return ""
 
 

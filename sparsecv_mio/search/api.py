@@ -65,7 +65,7 @@ from sparsecv_mio.search.answer.outer_models import (
     summarise_outer_folds,
     tried_weights,
 )
-from sparsecv_mio.search.answer.result import data_info, fitted_row, fold_info, with_supports_of_folds
+from sparsecv_mio.search.answer.result import data_info, fitted_row, fold_info, take_best_known_support
 from sparsecv_mio.search.deadline import GRACE, Deadline, interruptible, run_within_limit
 from sparsecv_mio.search.first_use import make_first_use, start_clock
 from sparsecv_mio.search.observers import Signals, Watched, make_stage_reporter
@@ -395,7 +395,7 @@ def with_full_data_model(
     start, folds_of_record = data.support_of(record.support), record.chosen_folds
     supports = [data.support_of(names) for names in folds_of_record.supports]
     counts = np.bincount(folds_of_record.which, minlength=len(supports)).tolist()
-    cell = with_supports_of_folds(data, record.gamma, BestSubset.from_bounds(record.tau, start), supports, counts)
+    cell = take_best_known_support(data, record.gamma, BestSubset.from_bounds(record.tau, start), supports, counts)
     nodes = 0
     if expired is not None and not expired():
         solved = make_answer_fits(data).solve(record.gamma, [record.tau], [cell.support], UNLIMITED, expired)

@@ -2,8 +2,8 @@
 
 The work runs in a separate thread and the calling thread observes the time, so that a time limit holds during any work.
 The work checks the clock between its parts, and returns soon after the limit. During a long call of LAPACK or of a
-solver it cannot check the clock. `GRACE` seconds after the limit the calling thread therefore stops waiting and sets
-`Deadline.abandoned`. It returns the result of a fallback, computed from the present state of the work. All long calls
+solver it cannot check the clock. `GRACE` seconds after the limit the calling thread therefore stops waiting, sets
+`Deadline.abandoned` and returns the result of a fallback, computed from the present state of the work. All long calls
 release the lock of the Python interpreter, or hold it for at most a fraction of a second.
 """
 
@@ -52,7 +52,7 @@ class TimeKept:
         self.answer: bool | None = None
         self.lock = threading.Lock()
 
-    def has_begun(self) -> bool:
+    def is_due(self) -> bool:
         """Return True if the part has begun and its work is wanted."""
         if time.monotonic() <= self.at:
             return False
@@ -104,7 +104,7 @@ class Deadline:
 
     def has_expired(self) -> bool:
         """Return True if the run should end with its present answer."""
-        return self.is_over() or (self._kept is not None and self._kept.has_begun())
+        return self.is_over() or (self._kept is not None and self._kept.is_due())
 
     def is_over(self) -> bool:
         """Return True if the limit has expired, a stop was requested, or no thread waits any more."""

@@ -39,7 +39,7 @@ def _advise_one_spelling(labels: NDArray[Any]) -> str:
     Examples
     --------
     >>> _advise_one_spelling(np.array(["Yes", "no", "yes "]))
-    " 'Yes' and 'yes ' differ in case or blanks only: give y.str.strip().str.lower()"
+    " 'Yes' and 'yes ' differ in case or blanks only; give y.str.strip().str.lower()"
     >>> _advise_one_spelling(np.array([0, 1, 2]))
     ''
     """
@@ -50,7 +50,7 @@ def _advise_one_spelling(labels: NDArray[Any]) -> str:
     if len(texts) < len(labels) or len(spellings) > 2:
         return ""
     alike = next(spellings_of_class for spellings_of_class in spellings.values() if len(spellings_of_class) > 1)
-    return f" {' and '.join(map(repr, alike))} differ in case or blanks only: give y.str.strip().str.lower()"
+    return f" {' and '.join(map(repr, alike))} differ in case or blanks only; give y.str.strip().str.lower()"
 
 
 class FittedClasses:

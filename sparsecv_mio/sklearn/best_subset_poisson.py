@@ -89,9 +89,9 @@ class SparseCountModel(RegressorMixin, SparseEstimator):
         """Return checked counts; they need not be integers."""
         wrong = np.flatnonzero(~(y >= 0.0))
         if wrong.size:
-            raise BadInput(f"y is {y[wrong[0]]:.12g} in row {wrong[0] + 1}: give counts, numbers of at least 0")
+            raise BadInput(f"y is {y[wrong[0]]:.12g} in row {wrong[0] + 1}; give counts, numbers of at least 0")
         if not np.any(y):
-            raise BadInput("y is 0 in every row: give at least one row with a count above 0")
+            raise BadInput("y is 0 in every row; give at least one row with a count above 0")
         return y
 
     def _make_count_dataset(self, X: Any, y: Any, exposure: Any, groups: Any = None) -> Dataset:
@@ -113,11 +113,11 @@ def _exposures(given: Any, n: int) -> FloatArray:
     """Return (n,) positive exposures."""
     exposures = np.asarray(given, dtype=np.float64)
     if exposures.ndim > 1 or exposures.size not in (1, n):
-        raise BadInput(f"exposure has the shape {exposures.shape}: give a number above 0 for each of {n} rows")
+        raise BadInput(f"exposure has the shape {exposures.shape}; give a number above 0 for each of {n} rows")
     exposures = np.broadcast_to(exposures, (n,)).copy()
     wrong = np.flatnonzero(~((exposures > 0.0) & np.isfinite(exposures)))
     if wrong.size:
-        raise BadInput(f"exposure is {exposures[wrong[0]]:g} in row {wrong[0] + 1}: give numbers above 0")
+        raise BadInput(f"exposure is {exposures[wrong[0]]:g} in row {wrong[0] + 1}; give numbers above 0")
     return exposures
 
 

@@ -60,7 +60,7 @@ class SparseLinearModel(RegressorMixin, SparseEstimator):
         """Raise an error for a target of text."""
         word = next((value for value in np.ravel(np.asarray(y)).tolist() if isinstance(value, str)), None)
         if word is not None:
-            raise BadInput(f"y holds text {word[:30]!r}: give numbers, or use BestSubsetLogisticCV for two classes")
+            raise BadInput(f"y holds text {word[:30]!r}; give numbers, or use BestSubsetLogisticCV for two classes")
 
 
 @settings

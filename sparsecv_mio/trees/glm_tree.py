@@ -413,7 +413,7 @@ def _quadratic(fits: GlmFits, best: _Fitted) -> tuple[IntArray, local_search.Pen
     problem, rows, first, point = fits.problem, fits.rows, fits.problem.first_coefficient, best.point
     margins = problem.signs * (point @ rows.W)
     weight = problem.v * np.maximum(problem.loss.curvatures(margins, problem.y), LEAST_CURVATURE)
-    falls = problem.signs * problem.loss.falls(margins, problem.y, problem.v)
+    falls = problem.signs * problem.loss.negative_gradient(margins, problem.y, problem.v)
     target = weight * (problem.signs * margins) + falls
     inner = np.concatenate([np.arange(first), np.array(fits.forced, dtype=np.int64) + first]).astype(np.int64)
     free = fits.varies.copy()

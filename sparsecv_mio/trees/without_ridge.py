@@ -208,12 +208,12 @@ def _check_adjusting(data: StandardData, folds: FoldPlan | None) -> None:
     cure, free = "leave one out", data.intercept is Intercept.FOLD
     least_rows = data.n if folds is None else folds.least_training
     if least_rows < data.q + free:
-        raise BadInput(f"adjust: {_too_few_rows(data, folds, data.q)}: {cure}")
+        raise BadInput(f"adjust: {_too_few_rows(data, folds, data.q)}; {cure}")
     for where, rows in _doubtful(data, folds):
         _, columns, kind = _least_eigenvalue(data, moments_of_training(data, rows))
         rare = kind == CONSTANT and where != ALL_ROWS
         cure = "leave it out, or merge a rare level with another" if rare else cure
-        raise BadInput(f"adjust: on {where}, {_describe_columns(data, columns, kind)}: {cure}")
+        raise BadInput(f"adjust: on {where}, {_describe_columns(data, columns, kind)}; {cure}")
 
 
 ALL_ROWS = "all rows"
@@ -292,7 +292,7 @@ class _SubsetCheck:
                 f"give a gamma of at least {self._clear_gamma():g}",
             ]
             advice[1:] = [*advice[1:-1], f"or {advice[-1]}"] if len(advice) > 1 else []
-            raise BadInput(f"gamma 0: {self.faults[0][0]}: {', '.join(advice)}")
+            raise BadInput(f"gamma 0: {self.faults[0][0]}; {', '.join(advice)}")
 
     def _advise_tau(self) -> Iterator[str]:
         """Yield advice on the tau up to which there is no fault; with factors that count once, also in columns."""

@@ -124,9 +124,9 @@ def test_no_restriction_is_false_and_stays_as_it_is() -> None:
 def test_sizes_that_no_model_can_have() -> None:
     made = Restrictions(("a", "b"), ("7",))
     made.check_sizes([2, 3], 4)
-    with pytest.raises(BadInput, match="^tau 1 is below the number of features that are forced in: use 2 to 3"):
+    with pytest.raises(BadInput, match="^tau 1 is below the number of features that are forced in; use 2 to 3"):
         made.check_sizes([1, 2], 4)
-    with pytest.raises(BadInput, match="^tau 4 is above the number of features that are not forced out: use at most 3"):
+    with pytest.raises(BadInput, match="^tau 4 is above the number of features that are not forced out; use at most 3"):
         made.check_sizes([4], 4)
 
 

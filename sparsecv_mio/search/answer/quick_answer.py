@@ -313,7 +313,7 @@ def _leave_out(
     loss, theta = row_loss(data.loss), made.theta
     margins, leverage = loss.signs(y) * (Z @ theta), np.einsum("ij,ij->i", Z @ made.root.T, Z @ made.root.T)
     stays = np.maximum(1.0 - leverage * loss.curvatures(margins, y, w), np.finfo(float).eps)
-    alone = w * loss.losses(margins - leverage * loss.falls(margins, y, w) / stays, y)
+    alone = w * loss.losses(margins - leverage * loss.negative_gradient(margins, y, w) / stays, y)
     inside = w * loss.losses(margins, y)
     held_out = np.array([float(alone[folds.scored_rows(fold)].sum()) for fold in range(folds.k)])
     out = np.array([float(inside[folds.left_out(fold)].sum()) for fold in range(folds.k)])

@@ -212,7 +212,7 @@ def _first_copies(data: StandardData, support: IntArray) -> IntArray:
     return np.array(sorted(chosen), dtype=np.int64)
 
 
-def with_supports_of_folds(
+def take_best_known_support(
     data: StandardData, gamma: float, cell: BestSubset, supports: Sequence[IntArray], counts: Sequence[int]
 ) -> BestSubset:
     """Return the best subset of a size on all rows; if it is not certified, take the best known support.
@@ -658,7 +658,7 @@ def _fit_best_subset(snapshot: Snapshot, g: int, t: int) -> tuple[BestSubset, Pa
     quick = context.deadline.abandoned.is_set() and make_answer_fits(data).takes_long(data.choice.n_columns(cell.tau))
     numbers, counts = np.unique(snapshot.cells.support[g, t], return_counts=True)
     supports = [snapshot.cells.pool.supports[number] for number in numbers.tolist()]
-    cell = with_supports_of_folds(data, gamma, cell, supports, counts.tolist())
+    cell = take_best_known_support(data, gamma, cell, supports, counts.tolist())
     return cell, fitted_row(data, gamma, at_gamma, cell, context.gap, quick)
 
 

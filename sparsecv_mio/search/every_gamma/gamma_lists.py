@@ -376,7 +376,7 @@ class EndLists:
         """
         bars: dict[int, FloatArray] = {}
         for low, high, size in intervals:
-            wanted, _ = self._required_bars(low, high, size)
+            wanted, _ = self._required_cutoffs(low, high, size)
             if wanted is not None:
                 bars[size] = np.maximum(bars.get(size, self._listed[lam, size].bar), wanted[0 if lam == low else 1])
         listed = self.lister.list_supports(lam, bars) if bars else {}
@@ -402,11 +402,11 @@ class EndLists:
         size : int
             Size of the supports.
         """
-        bars, listed = self._required_bars(low, high, size)
+        bars, listed = self._required_cutoffs(low, high, size)
         if bars is not None:
             if not all(self.grow_lists(lam, [(low, high, size)]) for lam in (low, high)):
                 return None
-            bars, listed = self._required_bars(low, high, size)
+            bars, listed = self._required_cutoffs(low, high, size)
         if bars is not None:  # better supports were found, which lowered the tangents
             return None
         fold, support, at_low, at_high = listed
@@ -434,7 +434,9 @@ class EndLists:
         low_values, right = (self.sets.values(fold, support, lam) for lam in (low, high))
         return fold, support, low_values, right
 
-    def _required_bars(self, low: float, high: float, size: int) -> tuple[tuple[FloatArray, FloatArray] | None, Both]:
+    def _required_cutoffs(
+        self, low: float, high: float, size: int
+    ) -> tuple[tuple[FloatArray, FloatArray] | None, Both]:
         """Return the cutoffs that the lists at both ends need, None if theirs suffice, and the listed supports."""
         listed = self._evaluate_ends(low, high, size)
         envelope = gamma_fits.Envelope.from_fits((low, high), listed[0], *listed[2:])

@@ -51,7 +51,7 @@ def by_size(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[St
 
 def _phases(state: GridState, plan: Plan, now: InQuestion, share: float) -> Iterator[Iterator[Step]]:
     """Yield the steps of each phase that is due; if a phase has no step, the next phase follows."""
-    winner, is_first = find_likely_winner(state, now.pairs.shape[1] - 1), not now.is_any_size_tried()
+    winner, is_first = find_likely_winner(state, now.pairs.shape[1] - 1), not now.has_tried_size()
     if now.pairs[winner] and _is_winner_due(state, plan, now, winner):
         yield _trees_of_winner(state, plan, winner)
     if not is_first and not state.tried.is_looked_at.any() and plan.uses(FullDataTrees.name):

@@ -1,8 +1,7 @@
 """The order that raises the smallest lower bounds of the grid, which determine the gap when a limit ends the search.
 
 The order measures how fast trees of the full data, and trees of folds with weighted held-out rows, raise these bounds.
-It prefers the faster trees. `InQuestion` states the pairs (tau, gamma) that are neither
-excluded nor solved yet.
+It prefers the faster trees. `InQuestion` states the pairs (tau, gamma) that are neither excluded nor solved yet.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class InQuestion:
         folds = np.maximum(state.tried.lowest_tries, may)  # not before the second sweep
         return cls(pairs, cells, may, np.where(pairs, np.minimum(full, folds), DONE))
 
-    def is_any_size_tried(self) -> bool:
+    def has_tried_size(self) -> bool:
         """Return True if some size was swept: the size is closed, or each of its pairs in question had nodes."""
         return bool((self.tries.min(axis=0) > 0).any())
 

@@ -80,7 +80,7 @@ def test_shares_of_an_array_and_the_time_that_is_left() -> None:
     tasks = make_tasks(PLAN_DISPATCH)
     shares = [share_of_tasks(tasks, index, 3) for index in range(3)]
     assert sorted(task.address for share in shares for task in share) == sorted(task.address for task in tasks)
-    with pytest.raises(BadInput, match="--index 3 of 3"):
+    with pytest.raises(BadInput, match="--index: 3 is out of range for --of 3; give an index from 0 to 2"):
         share_of_tasks(tasks, 3, 3)
 
 

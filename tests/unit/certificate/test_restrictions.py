@@ -101,7 +101,7 @@ def test_altered_lists_and_fits_are_refused() -> None:
         ({"adjust": "x1", "nonnegative": "x1"}, "^adjust, nonnegative: column 'x1' is in both"),
         ({"adjust": "x1", "at_most": "1:x1,x2"}, "^adjust, at_most: column 'x1' is in both"),
         ({"adjust": ["x0", "x1", "x2", "x3", "x4"]}, "^adjust: no feature is left"),
-        ({"adjust": "x1", "taus": [5]}, "^tau 5 is above the number of features that may be chosen: use at most 4"),
+        ({"adjust": "x1", "taus": [5]}, "^tau 5 is above the number of features that may be chosen; use at most 4"),
         ({"adjust": "x1", "refine": True}, "^adjust: not supported with refine .*; leave one of the two out$"),
         ({"adjust": "x1", "method": "descent"}, "^adjust: requires method .* not descent"),
         ({"adjust": "x1", "gammas": "0.1..1"}, "adjust requires a grid"),

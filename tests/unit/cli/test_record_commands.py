@@ -635,7 +635,7 @@ def test_the_data_of_a_record_are_predicted_as_they_were_read(tmp_path: Path, ca
         assert run(["predict", answer, str(new), *how]) == 0
         assert capsys.readouterr().out.splitlines()[1] == printed.out.splitlines()[2].replace("2,", "1,", 1)
     assert run(["predict", answer, str(new)]) == 2
-    assert "separated by commas: give --sep comma and --decimal .\n" in capsys.readouterr().err
+    assert "separated by commas; give --sep comma and --decimal .\n" in capsys.readouterr().err
 
 
 def test_another_column_of_new_rows_shows_that_points_are_decimal_marks(tmp_path: Path, capsys: Said) -> None:
@@ -648,7 +648,7 @@ def test_another_column_of_new_rows_shows_that_points_are_decimal_marks(tmp_path
     assert run(["predict", answer, str(data)]) == 0
     capsys.readouterr()
     assert run(["predict", answer, str(new)]) == 2
-    assert "'1.125' in row 1 is ambiguous: give --decimal" in capsys.readouterr().err
+    assert "'1.125' in row 1 is ambiguous; give --decimal" in capsys.readouterr().err
 
 
 def test_rows_are_numbered_as_in_the_file_next_to_dropped_rows(tmp_path: Path, capsys: Said) -> None:

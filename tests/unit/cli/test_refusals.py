@@ -56,7 +56,7 @@ def test_inspect_names_both_readings_of_ambiguous_numbers(capsys: Said) -> None:
     assert run(["inspect", "three.csv"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert (
-        "'12.100' in row 1 is ambiguous: give --decimal , and --thousands . (12100) or --thousands none (12.1)" in said
+        "'12.100' in row 1 is ambiguous; give --decimal , and --thousands . (12100) or --thousands none (12.1)" in said
     )
 
 

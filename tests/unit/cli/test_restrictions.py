@@ -103,7 +103,7 @@ def write_words(place: Path, n: int = 60, numbers: int = 3) -> str:
     [
         (
             ["--force-in", "kind,x0", "--tau", "1:3"],
-            "tau 1 is below the number of features that are forced in: use 2 to 4",
+            "tau 1 is below the number of features that are forced in; use 2 to 4",
         ),
         (["--tau", "9"], "give a number from 0 to 4"),
     ],

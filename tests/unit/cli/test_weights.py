@@ -62,9 +62,9 @@ def test_weights_of_a_file_and_bounds(frame: pd.DataFrame) -> None:
     ("column", "said"),
     [
         ("age", "'age' gives folds, weights, exposures or ids"),
-        ("below", "below is -0.5 in row 1: give a weight of at least 0"),
+        ("below", "below is -0.5 in row 1; give a weight of at least 0"),
         ("v", "--weights: column 'v' is not in"),
-        ("text", "text is 'x' in row 1: give a weight of at least 0"),
+        ("text", "text is 'x' in row 1; give a weight of at least 0"),
     ],
 )
 def test_what_is_no_weight_is_refused(column: str, said: str, frame: pd.DataFrame, capsys: Said) -> None:

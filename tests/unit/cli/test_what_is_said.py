@@ -201,7 +201,7 @@ def test_a_rare_level_that_is_adjusted_for_is_told_what_to_do(
     ask = ["solve", str(place), "-t", "y", "--encode", "onehot", "--adjust", "city", "--gamma", "1", "--tau", "1"]
     assert run(ask) == 2
     error = capsys.readouterr().err
-    assert "column 'city=rare' is constant: leave it out, or merge a rare level with another" in error
+    assert "column 'city=rare' is constant; leave it out, or merge a rare level with another" in error
 
 
 def test_bounds_say_which_pair_has_the_least_lower_end(table: str, capsys: pytest.CaptureFixture[str]) -> None:

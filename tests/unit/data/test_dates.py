@@ -87,8 +87,8 @@ def test_a_model_of_dates_is_verified_and_predicts(tmp_path: Path) -> None:
         (["2024-01-02", "soon", "2024-02-01"], "days", "column 'd', row 2: 'soon' is not a date such"),
         (["red", "blue"], "days", "dates: no feature holds dates; write them as 2024-12-31, or leave the option out"),
         (["2024-01-02"] * 2, "wekday", r"dates: 'wekday' is unknown \(did you mean 'weekday'\?\); give one or"),
-        (["2024-01-02"] * 2, "dayfirst", "dates: 'dayfirst' only orders .* as in dates=\"days,dayfirst\""),
-        (["2024-01-02"] * 2, None, "column 'd' holds '2024-01-02', which looks like a date, in row 1: give dates=.day"),
+        (["2024-01-02"] * 2, "dayfirst", "dates: 'dayfirst' states only the order .* as in dates=\"days,dayfirst\""),
+        (["2024-01-02"] * 2, None, "column 'd' holds '2024-01-02', which looks like a date, in row 1; give dates=.day"),
     ],
 )  # fmt: skip
 def test_dates_that_are_not_clear_are_refused(cells: list[str], dates: str | None, said: str) -> None:
@@ -144,7 +144,7 @@ def test_inspect_proposes_days_for_dates_that_are_clear(tmp_path: Path) -> None:
 def test_new_rows_with_dates_are_not_advised_an_option(tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("d\n2024-01-02\n2024-01-03\n")
     learnt = read_dataset(pd.DataFrame({"d": np.arange(4.0) ** 2, "y": np.arange(4.0)}), "y").reading
-    with pytest.raises(BadInput, match="line 2.: write it as in the data of the model, or leave the row out$"):
+    with pytest.raises(BadInput, match="line 2.; write it as in the data of the model, or leave the row out$"):
         read_new_rows(tmp_path / "new.csv", ("d",), "y", learnt)
 
 

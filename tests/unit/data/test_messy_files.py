@@ -65,10 +65,10 @@ CURED: list[tuple[str, str, str, list[list[float]], list[float]]] = [
 REFUSED: list[tuple[str, str, str, str]] = [
     ("a.csv", "a,y\n1,2\n3,4,5\n", "", "has 3 cells in line 3"),
     ("b.csv", "a,y\n1,2\n3\n", "", "has 1 cell in line 3"),
-    ("c.csv", "a,y\n1,2\n3,inf\n", "--na drop", "column 'y' holds inf in row 2 (line 3): replace it"),
-    ("d.csv", "a,y\n1,2\n3,4\n5x,6\n7,8\n", "--encode onehot", "in row 3 (line 4): text in 1 of 4 cells: correct them"),
+    ("c.csv", "a,y\n1,2\n3,inf\n", "--na drop", "column 'y' holds inf in row 2 (line 3); replace it"),
+    ("d.csv", "a,y\n1,2\n3,4\n5x,6\n7,8\n", "--encode onehot", "in row 3 (line 4); text in 1 of 4 cells; correct them"),
     ("e.csv", "a,y\n1,2\n,3\n", "--encode onehot", "column 'a' is empty in row 2"),
-    ("f.csv", "a,b,y\n,1,2\n,2,3\n", "--na mean", "column 'a' is empty in every row: give --drop a"),
+    ("f.csv", "a,b,y\n,1,2\n,2,3\n", "--na mean", "column 'a' is empty in every row; give --drop a"),
     ("g.csv", "a,b,y\n,1,2\n3,,3\n", "--na drop", "no row is left"),
     ("h.csv", "a,y\n" + "".join(f"w{k},{k}\n" for k in range(60)), "--encode onehot", "60 different text values"),
     ("i.csv", "a,y\n1,red\n2,blue\n3,green\n", "--encode onehot", "has 3 text values; a target of more than two"),

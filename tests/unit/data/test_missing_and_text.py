@@ -415,7 +415,7 @@ def test_words_that_count_as_empty_are_named(kind: str, tmp_path: Path) -> None:
     assert words.replace("it is", "'none' is") in str(found.value)
     assert '(4 cells; give encode="onehot", or drop' in str(found.value)
     with pytest.raises(
-        BadInput, match=r"'\?' in row 3.*: text in 1 of 8 cells: correct them, give na_values=\"\?\" and na="
+        BadInput, match=r"'\?' in row 3.*; text in 1 of 8 cells; correct them, give na_values=\"\?\" and na="
     ):
         read_kind(frame[["area", "y"]], kind, tmp_path, keep_default_na=False, encode="onehot")
 
@@ -454,7 +454,7 @@ def test_a_column_of_names_is_better_left_out(tmp_path: Path) -> None:
         with pytest.raises(BadInput) as found:
             read_dataset(tmp_path / "d.csv", "y")
         words = said.format('drop=["patient"]')
-        assert str(found.value) == f"column 'patient' holds text 'P000' in row 1 (line 2): {words}"
+        assert str(found.value) == f"column 'patient' holds text 'P000' in row 1 (line 2); {words}"
     (tmp_path / "d.csv").write_text("patient,x,y\n" + "".join(line.replace(",6,", ",u,") for line in lines))
     with pytest.raises(BadInput, match=r"give drop=\[\"patient\"\], or encode=.*, 'x' holds text"):
         read_dataset(tmp_path / "d.csv", "y")

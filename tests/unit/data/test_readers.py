@@ -34,7 +34,7 @@ def test_bad_parquet(tmp_path: Path) -> None:
     path.write_text("no parquet at all")
     refused("cannot be read as Parquet", path, "y")
     parquet.write_table(pa.table({"a": ["u", "v"], "y": [1.0, 2.0]}), path)
-    refused("column 'a' holds text 'u' in row 1: give encode=\"onehot\"", path, "y")
+    refused("column 'a' holds text 'u' in row 1; give encode=\"onehot\"", path, "y")
     parquet.write_table(pa.table({"a": [1, 2, None, 4], "y": [1.0, 2.0, 3.0, 4.0]}), path, row_group_size=2)
     refused("column 'a' is empty in row 3", path, "y")
     parquet.write_table(pa.table({"a": [1.0, np.inf], "y": [1.0, 2.0]}), path)
@@ -121,12 +121,12 @@ def test_svmlight_names_follow_the_indices(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 1:2\n2 1:x\n", "has '2 1:x' in line 2: write a number and index:value pairs, the indices rising"),
-        ("1 1:2\nfoo 1:3\n", "has 'foo 1:3' in line 2: "),
-        ("1 1:2\n2 1\n", "has '2 1' in line 2: "),
-        ("1 2:2 1:3\n", "has '1 2:2 1:3' in line 1: "),
-        ("1 1:2 1:3\n", "has '1 1:2 1:3' in line 1: "),
-        ("1 -1:2\n", "has '1 -1:2' in line 1: "),
+        ("1 1:2\n2 1:x\n", "has '2 1:x' in line 2; write a number and index:value pairs, the indices rising"),
+        ("1 1:2\nfoo 1:3\n", "has 'foo 1:3' in line 2; "),
+        ("1 1:2\n2 1\n", "has '2 1' in line 2; "),
+        ("1 2:2 1:3\n", "has '1 2:2 1:3' in line 1; "),
+        ("1 1:2 1:3\n", "has '1 1:2 1:3' in line 1; "),
+        ("1 -1:2\n", "has '1 -1:2' in line 1; "),
         ("1 1:2\n2 1:nan\n", "column 'x1' holds nan in row 2"),
         ("# only a comment\n", "has no rows"),
     ],
@@ -151,7 +151,7 @@ def test_bad_paths(tmp_path: Path) -> None:
     refused("does not exist", tmp_path / "no.csv", "y")
     refused("is a folder", tmp_path, "y")
     (tmp_path / "d.doc").write_text("x")
-    refused("has the unknown suffix '.doc': use one of .csv, .tsv", tmp_path / "d.doc", "y")
+    refused("has the unknown suffix '.doc'; use one of .csv, .tsv", tmp_path / "d.doc", "y")
     (tmp_path / "latin.csv").write_bytes("a,y\n1,2\n\xe9,3\n".encode("latin-1"))
     refused("is not UTF-8 text", tmp_path / "latin.csv", "y")
 

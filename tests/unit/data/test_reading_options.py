@@ -103,7 +103,7 @@ READ: dict[str, tuple[str, str, Sequence[float]]] = {
 # text, options, what the one line says
 BOUNDED = "a bound, such as a detection limit, is not a number"
 OTHER = "write plain numbers, such as -1234.5"
-AMBIGUOUS = "is ambiguous: give "
+AMBIGUOUS = "is ambiguous; give "
 REFUSED: dict[str, tuple[str, str, str]] = {
     "1,078 and 576": (table(US), "", "give --thousands , (1078) or --decimal , and --thousands none (1.078)"),
     "three digits behind every point": (table(spelled(".", "", 3), THREE), "", AMBIGUOUS),
@@ -150,7 +150,7 @@ REFUSED: dict[str, tuple[str, str, str]] = {
         table(lambda v: "").replace("age,b,y", "age,b,y,z").replace("\n", ",\n").replace("z,", "z"),
         "", "--drop b",
     ),
-    "an empty column": (table(lambda v: ""), "--na mean", "is empty in every row: give --drop b"),
+    "an empty column": (table(lambda v: ""), "--na mean", "is empty in every row; give --drop b"),
     "names twice": (table(PLAIN).replace("age,b,y", "b,b,y"), "", "more than once"),
     "unquoted": ("age,b,y\n30,1,078,5\n31,576,6\n", "", "has 4 cells in line 2"),
     "thousands that are decimals": (table(PLAIN), "--thousands .", "is already the decimal mark; give --decimal ,"),
@@ -221,7 +221,7 @@ def test_each_reading_of_an_ambiguous_number_is_to_be_had(tmp_path: Path) -> Non
     assert read_dataset(path, "y", thousands=",").X.ravel().tolist() == [1078.0, 576.0, 2500.0]
     assert read_dataset(path, "y", decimal=",", thousands="none").X.ravel().tolist() == [1.078, 576.0, 2.5]
     path.write_text("a,y\n796.232,3\n12.340,5\n101.500,9\n")
-    said = "'796.232' in row 1 is ambiguous: give --decimal , and --thousands . (796232) or --thousands none (796.232)"
+    said = "'796.232' in row 1 is ambiguous; give --decimal , and --thousands . (796232) or --thousands none (796.232)"
     assert message_of(path) == f"column 'a': {said}"
     assert read_dataset(path, "y", decimal=",", thousands=".").X[:, 0].tolist() == [796232, 12340, 101500]
     assert read_dataset(path, "y", thousands="none").X[0, 0] == 796.232
@@ -242,7 +242,7 @@ def test_new_rows_are_read_as_the_first_were(tmp_path: Path) -> None:
     assert read_new_rows(path, ["age", "b"], "y", learnt).data.X[:, 1].tolist() == [1078.0, 576.0]
     plain = read_dataset(stored(tmp_path, table(PLAIN)), "y").reading
     path = stored(tmp_path, "age,b\n30,1.078\n31,576\n")
-    with pytest.raises(BadInput, match="^column 'b': '1.078' in row 1 is ambiguous: give "):
+    with pytest.raises(BadInput, match="^column 'b': '1.078' in row 1 is ambiguous; give "):
         read_new_rows(path, ["age", "b"], "y", plain)
     said = Applied(Reading.from_keywords(thousands="none"), ("age", "b"))
     assert read_new_rows(path, ["age", "b"], "y", said).data.X[:, 1].tolist() == [1.078, 576.0]

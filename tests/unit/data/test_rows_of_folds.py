@@ -32,7 +32,7 @@ def test_what_fills_empty_cells() -> None:
     assert np.isnan(fills_of_folds(read(), plan)[:, 2]).all()
     empty = FRAME.assign(b=[2.0, 4.0, None, None, None, None])
     with pytest.raises(
-        BadInput, match="'b' is empty in every training row of fold 1 of 3: give drop=\\[\"b\"\\], other"
+        BadInput, match="'b' is empty in every training row of fold 1 of 3; give drop=\\[\"b\"\\], other"
     ):
         fills_of_folds(Dataset.from_frame(empty, "y", na="mean"), plan)
 

@@ -150,7 +150,7 @@ def test_cells_of_text_among_numbers_and_decimal_commas(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text('a,b,y\n1,"1,5",3\n2,"2,5",1\n4x,"3,5",2\n')
     found = inspect_file(path, "y", Reading(), None)
-    assert found.doubts == {"b": "'1,5' in row 1: give decimal=\",\" (1.5)"}
+    assert found.doubts == {"b": "'1,5' in row 1; give decimal=\",\" (1.5)"}
     found = inspect_file(path, "y", Reading.from_keywords(decimal=","), None)
     assert notes(found)["a"][0].startswith("holds text '4x' in row 3; text in 1 of 3")
     assert found.options == ("--decimal ','", "--drop a") and read_as_told(path, found) == (3, 1)
@@ -356,7 +356,7 @@ def test_texts_among_numbers_are_named_with_the_option_that_reads_them(texts: li
     assert "--drop b" in found.options and found.columns[1].kind == "mixed" and not found.refused
     advice = f'correct them, give na_values="{codes}" and na="drop" if they mark missing values'
     assert advice in found.columns[1].notes[0]
-    with pytest.raises(BadInput, match=f"'b' holds text .* in row 1 .line 2.: .*{re.escape(advice)}"):
+    with pytest.raises(BadInput, match=f"'b' holds text .* in row 1 .line 2.; .*{re.escape(advice)}"):
         read_dataset(path, "y")
     assert read_dataset(path, "y", na_values=codes, na="drop").n == 24 - len(texts)
 

@@ -39,7 +39,7 @@ def test_comments_leave_their_line_empty_and_blanks_become_tabs(tmp_path: Path) 
 def test_what_is_no_text_or_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"a,y\n\xff\xfe,1\n")
-    with pytest.raises(BadInput, match="is not text in utf-8: try another encoding"):
+    with pytest.raises(BadInput, match="is not text in utf-8; try another encoding"):
         lines(path, Reading.from_keywords(comment="#"))
     monkeypatch.setattr(module, "LONGEST_LINE", 4)
     path.write_text("a,y,and,more")
@@ -58,7 +58,7 @@ def test_archives(tmp_path: Path) -> None:
     assert format_suffix(path) == ".csv" and lines(path, STRICT) == [b"a,y", b"1,2", b""]
     with zipfile.ZipFile(path, "a") as store:
         store.writestr("two.csv", "a,y\n1,2\n")
-    with pytest.raises(BadInput, match="holds 2 files: pack only the table"):
+    with pytest.raises(BadInput, match="holds 2 files; pack only the table"):
         format_suffix(path)
     (tmp_path / "b.csv.gz").write_text("no gzip")
     with pytest.raises(BadInput, match="cannot be unpacked: Not a gzipped file"):
@@ -97,8 +97,8 @@ def test_byte_order_mark_windows_lines_and_spaces(tmp_path: Path) -> None:
 
 
 BAD_TABLES = [
-    ("", "y", "is empty: give one header line"),
-    ("\n\n", "y", "is empty: give one header line"),
+    ("", "y", "is empty; give one header line"),
+    ("\n\n", "y", "is empty; give one header line"),
     ("a,y\n", "y", "has a header but no rows"),
     ("a,y\n1,2\n1,2,3\n", "y", "has 3 cells in line 3 but its header names 2 columns"),
     ("a,y\n1,2\n\n1\n", "y", "has 1 cell in line 4"),
@@ -118,9 +118,9 @@ BAD_TABLES = [
     ("a,y\n1,2\n", "", "the target is missing"),
     ("a;y\n1;2\n", "y", "seems to be separated by semicolons"),
     ("a, b;c;y\n1;2;3\n", "1", "seems to be separated by semicolons"),
-    ("a;y\n1,5;2\n2,25;3\n", "y", 'separated by semicolons: give sep="semicolon"'),
+    ("a;y\n1,5;2\n2,25;3\n", "y", 'separated by semicolons; give sep="semicolon"'),
     ("a;y\n1.234,5;2\n2;3\n", "y", 'give sep="semicolon"'),
-    ("a;y\n1,078;2\n2;3\n", "y", 'separated by semicolons: give sep="semicolon"'),
+    ("a;y\n1,078;2\n2;3\n", "y", 'separated by semicolons; give sep="semicolon"'),
     ("a,y\n1;\n", "y", "has 1 cell in line 2"),
     ("1.5,2.5\n3,4\n", "1", "has numbers where its column names belong"),
     ("y\n1\n2\n", "y", "no feature is left"),

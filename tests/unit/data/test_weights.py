@@ -42,7 +42,7 @@ def test_empty_cells_are_filled_as_if_rows_of_weight_zero_were_not_there(na: str
     assert np.array_equal(few.holes, gone.holes)
     plan = folds_from_labels([0, 0, 1, 1])
     assert np.array_equal(fills_of_folds(few, plan), fills_of_folds(gone, plan), equal_nan=True)
-    with pytest.raises(BadInput, match="^column 'a' is empty in every row of positive weight: give drop="):
+    with pytest.raises(BadInput, match="^column 'a' is empty in every row of positive weight; give drop="):
         weighted_rows(Dataset.from_frame(frame, "y", na=na), [0, 0, 1, 0, 0], "w")
 
 
@@ -131,7 +131,7 @@ def test_weights_come_from_a_column_or_a_file(tmp_path: Path) -> None:
         place.write_text(text)
         assert row_weights(weights_of(DATA, f"file:{place}"), DATA).tolist() == [1.0, 2.5, 0.0]
     place.write_text("1\n2\n")
-    with pytest.raises(BadInput, match=r"has 2 lines but the data have 3 rows: give one weight per row"):
+    with pytest.raises(BadInput, match=r"has 2 lines but the data have 3 rows; give one weight per row"):
         weights_of(DATA, f"file:{place}")
     with pytest.raises(BadInput, match=r"^weight file .* does not exist"):
         weights_of(DATA, "file:nowhere.csv")
@@ -141,7 +141,7 @@ def test_weights_that_could_be_two_numbers_are_refused(tmp_path: Path) -> None:
     file, place = tmp_path / "d.csv", tmp_path / "w.csv"
     file.write_text("a;w;y\n1;1.376;5\n4;576;6\n7;12;9\n")
     with pytest.raises(
-        BadInput, match=r"^column 'w': '1.376' in row 1 is ambiguous: give .*1376. or thousands=.none. .1.376.$"
+        BadInput, match=r"^column 'w': '1.376' in row 1 is ambiguous; give .*1376. or thousands=.none. .1.376.$"
     ):
         weights_of(read_dataset(file, "y", aux=["w"], drop=["w"], sep=";"), "w")
     for said, first in (({"thousands": "none"}, 1.376), ({"decimal": ",", "thousands": "."}, 1376.0)):
@@ -151,7 +151,7 @@ def test_weights_that_could_be_two_numbers_are_refused(tmp_path: Path) -> None:
     data = read_dataset(file, "y", aux=["w"], drop=["w"], sep=";")
     assert row_weights(weights_of(data, "w"), data).tolist() == [1.376, 576.0, 12.0]
     place.write_text("1.376\n576\n12\n")
-    with pytest.raises(BadInput, match=r"^weight file .*: '1.376' may be 1376 or 1.3760: write it as one of the two"):
+    with pytest.raises(BadInput, match=r"^weight file .*: '1.376' may be 1376 or 1.3760; write it as one of the two"):
         weights_of(DATA, f"file:{place}")
     place.write_text("1.3760\n576\n12\n")
     assert row_weights(weights_of(DATA, f"file:{place}"), DATA).tolist() == [1.376, 576.0, 12.0]
@@ -161,10 +161,10 @@ def test_weights_that_could_be_two_numbers_are_refused(tmp_path: Path) -> None:
     ("weights", "said"),
     [
         ([1.0, 2.0], r"w has the shape \(2,\) but the data have 3 rows"),
-        ([1.0, 1.0, -1.0], "w is -1 in row 3: give a weight of at least 0 for each row"),
+        ([1.0, 1.0, -1.0], "w is -1 in row 3; give a weight of at least 0 for each row"),
         ([np.nan, 1.0, 1.0], "w is nan in row 1"),
         ([np.inf, 1.0, 1.0], "w is inf in row 1"),
-        (["1", "x", "2"], "w is 'x' in row 2: give a weight"),
+        (["1", "x", "2"], "w is 'x' in row 2; give a weight"),
         ([[1.0], [2.0, 3.0]], "w must hold numbers only"),
         ({}, "w must hold numbers only"),
         ([0.0, 0.0, 0.0], "w: the weights are all zero"),

@@ -32,7 +32,7 @@ def test_a_code_names_the_same_loss(loss: RowLoss) -> None:
     state.margins[:] = m
     fill(response, m, state)
     assert state.losses == pytest.approx(loss.losses(m, y), rel=1e-12, abs=1e-14)
-    assert state.falls == pytest.approx(loss.falls(m, y), rel=1e-12, abs=1e-14)
+    assert state.falls == pytest.approx(loss.negative_gradient(m, y), rel=1e-12, abs=1e-14)
     curvatures(response, state, out)
     assert out == pytest.approx(loss.curvatures(m, y, v), rel=1e-12)
     total = roundings(response, state, np.full(n, 1e-10), out)
@@ -71,7 +71,7 @@ def test_errors_of_margins_are_within_the_roundings_of_log_losses() -> None:
     fill(Response(v, np.ones(n), LOGISTIC), m, state)
     total = log_loss_roundings(v, state, off, out)
     moved = [np.abs(LOG_LOSS.losses(m + sign * off, m) - state.losses) for sign in (-1.0, 1.0)]
-    slopes = [np.abs(LOG_LOSS.falls(m + sign * off, m) - state.falls) for sign in (-1.0, 1.0)]
+    slopes = [np.abs(LOG_LOSS.negative_gradient(m + sign * off, m) - state.falls) for sign in (-1.0, 1.0)]
     assert float(v @ np.maximum(*moved)) <= total and np.all(v * np.maximum(*slopes) <= out)
 
 
@@ -106,7 +106,7 @@ def test_half_deviances_are_as_near_as_their_roundings_say() -> None:
         here = State(*(part[row : row + 1] for part in state))
         alone = half_deviance_roundings(v, y[row : row + 1], here, np.zeros(1), np.empty(1))
         assert abs(state.losses[row] - losses[row]) <= alone
-    twins = LOSS.falls(m, y), LOSS.curvatures(m, y), LOSS.losses(m, y)
+    twins = LOSS.negative_gradient(m, y), LOSS.curvatures(m, y), LOSS.losses(m, y)
     for own, twin, room in zip((state.falls, state.others, state.losses), twins, (1e-12, 1e-12, 1e-9), strict=True):
         assert own == pytest.approx(twin, rel=room, abs=1e-11)
 

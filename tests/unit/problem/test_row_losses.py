@@ -53,9 +53,11 @@ def test_slopes_and_curvatures_are_derivatives() -> None:
     t, y = drawn(3)
     step = 1e-5
     ahead, behind = (plain(t + sign * step, y) for sign in (1.0, -1.0))
-    assert -LOSS.falls(t, y) == pytest.approx(((ahead - behind) / (2 * step)).astype(float), rel=1e-5, abs=1e-4)
+    assert -LOSS.negative_gradient(t, y) == pytest.approx(
+        ((ahead - behind) / (2 * step)).astype(float), rel=1e-5, abs=1e-4
+    )
     assert LOSS.curvatures(t, y, 2.0) == pytest.approx(2.0 * np.exp(t)) and np.all(
-        LOSS.sizes(t, y) >= np.abs(LOSS.falls(t, y))
+        LOSS.gradient_scale(t, y) >= np.abs(LOSS.negative_gradient(t, y))
     )
 
 
@@ -128,9 +130,9 @@ def test_bounds_hold_on_their_ranges() -> None:
         assert np.all(np.abs(exact - SQUARES.losses(t, y)) <= SQUARES.rises(t, y, reach) * (1.0 + 1e-9) + 1e-12)
     step = 1e-6
     slope = (SQUARES.losses(t + step, y) - SQUARES.losses(t - step, y)) / (2.0 * step)
-    assert -SQUARES.falls(t, y) == pytest.approx(slope, rel=1e-6, abs=1e-6)
+    assert -SQUARES.negative_gradient(t, y) == pytest.approx(slope, rel=1e-6, abs=1e-6)
     assert np.all(SQUARES.curvatures(t, y, 3.0) == 6.0) and np.all(
-        SQUARES.sizes(t, y, 3.0) >= SQUARES.curvatures(t, y, 3.0)
+        SQUARES.gradient_scale(t, y, 3.0) >= SQUARES.curvatures(t, y, 3.0)
     )
     fine = SQUARES.losses(t.astype(np.longdouble), y.astype(np.longdouble))
     assert np.all(np.abs(fine - SQUARES.losses(t, y)) <= SQUARES.roundings(t, y, 0.0, 2.3e-16))

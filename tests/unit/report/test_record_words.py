@@ -212,14 +212,14 @@ def limited(record: Record, region: Region) -> Record:
 @pytest.mark.parametrize(
     ("gamma", "tau", "gammas", "taus", "told"),
     [
-        (1.0, 2, (0.01, 0.1, 1.0), (1, 2, 3), ["largest of the grid: try --gamma 0.01:10:4"]),
-        (0.01, 2, (0.01, 0.1, 1.0), (1, 2, 3), ["smallest of the grid: try --gamma 0.001:1:4"]),
+        (1.0, 2, (0.01, 0.1, 1.0), (1, 2, 3), ["largest of the grid; try --gamma 0.01:10:4"]),
+        (0.01, 2, (0.01, 0.1, 1.0), (1, 2, 3), ["smallest of the grid; try --gamma 0.001:1:4"]),
         (0.1, 2, (0.01, 0.1, 1.0), (1, 2, 3), []),
-        (0.1, 3, (0.01, 0.1, 1.0), (1, 2, 3), ["largest of the grid: try --tau 1:5"]),
+        (0.1, 3, (0.01, 0.1, 1.0), (1, 2, 3), ["largest of the grid; try --tau 1:5"]),
         (0.1, 5, (0.01, 0.1, 1.0), (1, 2, 5), []),
         (0.1, 1, (0.01, 0.1, 1.0), (1, 2, 5), ["smallest of the grid: --tau 0:5 includes the model without features"]),
         (0.1, 0, (0.01, 0.1, 1.0), (0, 2, 5), []),
-        (0.1, 2, (0.01, 0.1, 1.0), (2, 3), ["smallest of the grid: try --tau 1:3"]),
+        (0.1, 2, (0.01, 0.1, 1.0), (2, 3), ["smallest of the grid; try --tau 1:3"]),
         (0.1, 2, (0.1,), (2,), []),
         (1e-7, 2, (1e-7, 0.1), (1, 2, 3), []),
     ],
@@ -383,7 +383,7 @@ def test_the_line_on_the_data_states_rows_features_and_folds() -> None:
         ("stratified:10 weighted", 1, "10 random folds, stratified by the target (seed 1)"),
         ("groups:who:10", 0, "10 folds of whole groups of 'who' (seed 0)"),
         ("forward:10:2", None, "10 folds in the order of the rows, each predicted from the rows before it, with a gap"),
-        ("holdout:0.2", 0, "1 random part of 0.2 of the rows, held out (seed 0)"),
+        ("holdout:0.2", 0, "1 fold: a random 20% of the rows, held out (seed 0)"),
         ("labels", None, "10 folds given in Python"),
         ("column:f", None, "10 folds from the column 'f'"),
     ],
@@ -417,7 +417,7 @@ def test_smaller_gammas_are_proposed_only_where_they_may_help() -> None:
     assert best == 0.001 and hints(record) == []  # a line through both CV errors gains less than 0.1% below 0.001
     table = tuple(replace(row, cv_error=row.cv_error * (1.0 if row.gamma == best else 1.1)) for row in record.table)
     assert any(
-        "smallest of the grid: try --gamma 0.0001:0.01:3" in hint for hint in hints(replace(record, table=table))
+        "smallest of the grid; try --gamma 0.0001:0.01:3" in hint for hint in hints(replace(record, table=table))
     )
 
 

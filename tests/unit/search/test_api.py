@@ -335,7 +335,7 @@ def test_the_defaults_are_those_of_the_command(tmp_path: Path) -> None:
         ({"data": sc.Dataset.from_arrays([[1.0]], [1.0])}, "but the data already have the target 'y'"),
         ({"folds": [0, 1]}, "folds: 2 labels for 97 rows"),
         ({"folds": "4", "gammas": [[0.1]]}, "is not a finite number"),
-        ({"folds": 3.5}, "folds 3.5: give a number"),
+        ({"folds": 3.5}, "folds 3.5 are unknown; give a number"),
         ({"folds": "often"}, "folds 'often' are unknown"),
         ({"gammas": "much"}, "gammas: 'much' is not a number"),
         ({"gammas": -0.1}, "gamma -0.1 is out of range"),

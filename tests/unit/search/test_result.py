@@ -29,7 +29,7 @@ from sparsecv_mio.search.answer.result import (
     check_cells,
     check_intervals,
     longer_limit,
-    with_supports_of_folds,
+    take_best_known_support,
 )
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.state.cells import CellTable
@@ -189,7 +189,7 @@ def with_open_model(restrict: dict[str, Any], supports: list[list[int]], tau: in
     std = standardize(data, restrictions=Restrictions(**restrict).resolve_names(data.names))
     cell = BestSubset.from_bounds(tau, np.array(start))
     counts = [3] + [1] * (len(supports) - 1)
-    better = with_supports_of_folds(std, 0.1, cell, [np.array(support) for support in supports], counts)
+    better = take_best_known_support(std, 0.1, cell, [np.array(support) for support in supports], counts)
     return [int(j) for j in better.support]
 
 

@@ -91,13 +91,13 @@ def test_exposures_are_routed_through_pipelines_and_searches() -> None:
 
 def test_what_is_refused() -> None:
     X, y, exposure = drawn()
-    with pytest.raises(BadInput, match="y is -1 in row 2: give counts, numbers of at least 0"):
+    with pytest.raises(BadInput, match="y is -1 in row 2; give counts, numbers of at least 0"):
         BestSubsetPoisson(2).fit(X, np.where(np.arange(80) == 1, -1.0, y))
     with pytest.raises(BadInput, match="y is 0 in every row"):
         BestSubsetPoisson(2).fit(X, np.zeros(80))
-    with pytest.raises(BadInput, match="exposure is 0 in row 3: give numbers above 0"):
+    with pytest.raises(BadInput, match="exposure is 0 in row 3; give numbers above 0"):
         BestSubsetPoisson(2).fit(X, y, exposure=np.where(np.arange(80) == 2, 0.0, exposure))
-    with pytest.raises(BadInput, match=r"exposure has the shape \(3,\): give a number above 0 for each of 80 rows"):
+    with pytest.raises(BadInput, match=r"exposure has the shape \(3,\); give a number above 0 for each of 80 rows"):
         BestSubsetPoissonCV(cv=3).fit(X, y, exposure=[1.0, 2.0, 3.0])
     chosen = BestSubsetPoissonCV(refit=False, gammas=0.1, taus=1, cv=3).fit(X, y)
     assert chosen.tau_ == 1 and not any(hasattr(chosen, name) for name in ("coef_", "predict"))

@@ -212,7 +212,7 @@ def test_cells_that_are_no_numbers_are_named_with_what_cures_them(frame: bool) -
     assert make_pipeline(ways, BestSubsetRidge(2)).fit(frame_of_words, Y_LINEAR)[-1].coef_.shape == (4,)
     for target in (["no", "yes"] * 10, pd.Series(["no", "yes"] * 10)):
         with pytest.raises(
-            BadInput, match="^y holds text 'no': give numbers, or use BestSubsetLogisticCV for two classes"
+            BadInput, match="^y holds text 'no'; give numbers, or use BestSubsetLogisticCV for two classes"
         ):
             BestSubsetRidge(1).fit(X_LINEAR, target)
     X = np.array([[1.0, np.nan], [np.nan, 2.0], [3.0, 4.0]])
@@ -408,7 +408,7 @@ def test_a_weight_is_so_many_rows_of_one_fold() -> None:
     assert weighted.coef_ == pytest.approx(copies.coef_, rel=1e-9)
     one, two = BestSubsetRidge(2).fit(X, y, weight), BestSubsetRidge(2).fit(X.iloc[many], y.iloc[many])
     assert one.objective_ == pytest.approx(two.objective_, rel=1e-12) and one.coef_ == pytest.approx(two.coef_)
-    with pytest.raises(ValueError, match="^sample_weight is -0.5 in row 1: give a weight of at least 0"):
+    with pytest.raises(ValueError, match="^sample_weight is -0.5 in row 1; give a weight of at least 0"):
         weighted.fit(X, y, weight - 0.5)
 
 
@@ -469,7 +469,7 @@ def test_without_a_refit_there_is_a_choice_and_no_model() -> None:
         ({"n_gammas": 0, "gammas": None}, "COUNT of '1e-3:10:0' must be from 2"),
         ({"one_se": True, "cv": "holdout:0.2"}, "a single fold has no standard error"),
         ({"cv": "7x"}, "cv: folds '7x' do not state what to repeat; for example, 7x10"),
-        ({"cv": "seven"}, "cv: folds 'seven' are unknown: use a number K, a text such as 'loo', '5x10'"),
+        ({"cv": "seven"}, "cv: folds 'seven' are unknown; use a number K, a text such as 'loo', '5x10'"),
         ({"cv": "groups:a"}, r"cv: 'groups:a' names a column.*such as GroupKFold.., and groups= in fit"),
         ({"cv": KFold}, r"cv: folds KFold: this is a class; give an object"),
         ({"cv": b"5"}, "labels for 97 rows"),
@@ -574,10 +574,10 @@ def test_a_pair_on_the_edge_of_the_grid_is_a_warning() -> None:
             thread.join()
     X, y = prostate()
     with pytest.warns(
-        GridEdgeWarning, match=r"^BestSubsetRidgeCV: the best gamma is the smallest of the grid: try gammas='0.1:"
+        GridEdgeWarning, match=r"^BestSubsetRidgeCV: the best gamma is the smallest of the grid; try gammas='0.1:"
     ):
         BestSubsetRidgeCV(gammas=[1.0, 10.0]).fit(X, y)
-    with pytest.warns(UserWarning, match=r"the best tau is the largest of the grid: try taus='1:6'$"):
+    with pytest.warns(UserWarning, match=r"the best tau is the largest of the grid; try taus='1:6'$"):
         BestSubsetRidgeCV(gammas=[1e-4, 0.01, 1.0], taus=[1, 2, 3]).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
