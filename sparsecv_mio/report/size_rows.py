@@ -134,12 +134,14 @@ def _best_row(record: Record, rows: Sequence[TableRow]) -> SizeRow:
 
 
 def title_of_sizes(record: Record) -> str:
-    """Return the title of the rows of `best_by_tau`."""
+    """Return the title of the rows of `best_by_tau`, which names the reported tau."""
     if record.continuous is not None:
         return "every tau at this gamma"
     suffix = " found" if any(size_row.is_estimate for size_row in best_by_tau(record)) else ""
-    reported = "" if record.least is None else f" (for tau = {record.tau}: the reported gamma)"
-    return f"best gamma{suffix} for each tau{reported}"
+    reported = (
+        f"reported: tau = {record.tau}" if record.least is None else f"for tau = {record.tau}: the reported gamma"
+    )
+    return f"best gamma{suffix} for each tau ({reported})"
 
 
 def advise_full_curve(record: Record) -> str:

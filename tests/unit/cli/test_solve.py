@@ -65,7 +65,7 @@ def test_the_answer_is_the_brute_force_minimum(solve: Solve, capsys: pytest.Capt
         "on held-out rows RMSE ",
         "lcavol",
         "(intercept)",
-        "best gamma for each tau",
+        f"best gamma for each tau (reported: tau = {best[1]})",
         "97 rows; 8 features; ",
     ):
         assert text in shown
