@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SCHEMA = "sparsecv/2"
 FIRST_SCHEMA = "sparsecv/1"  # schema of records whose pair and model may follow different rules
 COUNT_SENTENCE = "only the half deviance is certified; the model predicts the expected count"
+EITHER_SIDE = "too low or too high"  # an estimate may lie on either side of the CV error
 NO_AVERAGE = "no averaged model was computed; the model of the pair is used for predictions"
 
 
@@ -526,7 +527,8 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     def seen_folds(self) -> int:
         """Number of unsolved folds of the pair whose support is that of the full-data model.
 
-        That model may have been found with the held-out rows; the CV error, an estimate, is then probably too low.
+        That model may have been found with the held-out rows, which lowers the CV error of these folds; folds without
+        their best subset may raise it. The CV error, an estimate, may therefore be too low or too high.
         """
         if not self.estimate or not self.support:
             return 0
@@ -606,19 +608,18 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         return parts.make_frame(self.table)
 
     def likely(self, how: str) -> str:
-        """Return a note that results of the fold models are probably wrong; empty if `seen_folds` is 0.
+        """Return a note that results of the fold models may be wrong; empty if `seen_folds` is 0.
 
         Parameters
         ----------
         how : str
-            Direction of the error, such as `too low`.
+            Possible error, such as `too low or too high`.
         """
         if not (seen := self.seen_folds):
             return ""
         some = f"{seen:,} of {self.folds.k:,} folds {'uses' if seen == 1 else 'use'}"
-        word = "likely" if 2 * seen >= self.folds.k else "perhaps"
         cause = "the features of the full-data model, which may have been selected with their held-out rows"
-        return f"{word} {how}: {some} {cause}"
+        return f"perhaps {how}: {some} {cause}"
 
     def _averaged_error(self) -> list[str]:
         """Return a line on the error of the averaged model, if it is known."""
@@ -642,7 +643,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     def summary(self) -> str:
         """Return the answer in a few lines: the pair, the certified interval, the model."""
         weights = "" if self.data.weights is None else f" weighted by {self.data.weights}"
-        likely, limits = self.likely("too low"), self.request.restrictions
+        likely, limits = self.likely(EITHER_SIDE), self.request.restrictions
         title = f"model on all rows at tau={self.refit.tau}, gamma={format_number(self.refit.gamma)}:"
         if self.average is not None:
             title = f"averaged model of {len(self.average.used)} near-optimal pairs, used for predictions:"

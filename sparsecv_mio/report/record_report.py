@@ -13,7 +13,7 @@ from pathlib import Path
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, PathRecord
 from sparsecv_mio.certificate.parts import NESTED_MISSING, DataInfo, GridRequest, ReadingInfo, versions
 from sparsecv_mio.certificate.read_back import AnyRecord, came_from_python
-from sparsecv_mio.certificate.records import NO_AVERAGE, Record
+from sparsecv_mio.certificate.records import EITHER_SIDE, NO_AVERAGE, Record
 from sparsecv_mio.certificate.restrictions import adjustment_columns
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import (
@@ -149,7 +149,7 @@ def _answer_of_search(record: Record) -> str:
     target = record.data.target
     if record.loss.is_quadratic:
         root = mark_estimate(format_number(record.rmse), record.estimate)
-        seen = " (an estimate, likely too low)" if record.seen_folds else ""
+        seen = f" (an estimate, perhaps {EITHER_SIDE})" if record.seen_folds else ""
         return f"{pair}: predicts {target} on held-out rows with a root mean squared error of {root}{seen}"
     error = mark_estimate(format_number(record.cv_error), record.estimate)
     measures = f"{pair}: {record.loss.target.row_loss} of held-out rows {error}; {record.accuracy_line()}"
@@ -370,7 +370,7 @@ def _open_choice_sentences(record: Record) -> list[str]:
     if record.status != "proved":
         lines.append(f"That {_least_pair(record)} has the minimum CV error: the search ended before the proof.")
     if record.estimate and own is not None:
-        why = record_words.estimate_line(own.folds_decided, own.folds, record.likely("too low"))
+        why = record_words.estimate_line(own.folds_decided, own.folds, record.likely(EITHER_SIDE))
         lines.append(f"The CV error of the reported pair: it is {why.removeprefix('~ ')}.")
     if own is not None and not math.isfinite(own.upper):
         lines.append("The CV error of the reported pair from above: it has no upper bound yet.")
@@ -419,7 +419,7 @@ def _pictures(record: Record) -> list[Picture]:
     words = "CV error for each tau at its best gamma: dots with bars of one standard error over the folds, "
     words += "certified intervals as bands"
     if any(size_row.is_estimate for size_row in sizes):
-        words += ", estimates, likely too low, as hollow dots"
+        words += f", estimates, perhaps {EITHER_SIDE}, as hollow dots"
     if any(size_row.excluded for size_row in sizes):
         words += ", lower bounds of excluded sizes as triangles"
     words = "; ".join(filter(None, (words, size_rows.advise_full_curve(record))))
@@ -582,7 +582,7 @@ def _grid_table(record: Record) -> ReportTable:
 
 
 def _estimate_note(rows: Sequence[size_rows.SizeRow]) -> str:
-    return "; ~ marks an estimate, likely too low" if any(size_row.is_estimate for size_row in rows) else ""
+    return f"; ~ marks an estimate, perhaps {EITHER_SIDE}" if any(size_row.is_estimate for size_row in rows) else ""
 
 
 def _error_of_null_model(record: Record) -> float:

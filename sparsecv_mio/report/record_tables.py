@@ -386,7 +386,7 @@ def _estimate_lines(record: records.Record) -> list[str]:
         return []
     lines, own = [], record.own_row
     if record.estimate and own is not None:
-        lines.append(record_words.estimate_line(own.folds_decided, own.folds, record.likely("too low")))
+        lines.append(record_words.estimate_line(own.folds_decided, own.folds, record.likely(records.EITHER_SIDE)))
     scored = [row for row in record.table if math.isfinite(row.cv_error)]
     if record.estimate and not record.descent and 0 < len(scored) < len(record.table):
         has_one_gamma = len({row.gamma for row in scored}) == 1 < len(record.request.gammas)
@@ -498,8 +498,8 @@ def _explain_marks(record: records.Record, rows: Sequence[SizeRow]) -> list[str]
     """Return lines that explain the marks of the printed rows."""
     lines = []
     if any(size_row.is_estimate and math.isfinite(size_row.cv_error) for size_row in rows):
-        why = ", because unsolved folds may use subsets that were selected with the held-out rows"
-        mark = f"{layout.ESTIMATE} an estimate, likely too low{'' if record.estimate else why}"
+        why = ", because unsolved folds use the best subsets found so far, perhaps selected with the held-out rows"
+        mark = f"{layout.ESTIMATE} an estimate, perhaps {records.EITHER_SIDE}{'' if record.estimate else why}"
         lines.append(f"{mark}; lower and upper are certified bounds")
     lines += filter(None, (advise_full_curve(record), explain_excluded(record, rows)))
     if any(not math.isfinite(end) for size_row in rows for end in (size_row.cv_error, size_row.upper)):

@@ -133,14 +133,18 @@ def _open_pairs_line(record: Record, rows: Sequence[TableRow]) -> str:
     where = f"tau {span({row.tau for row in rows})}, gamma {span({row.gamma for row in rows})}"
     best, reported = min(row.cv_error for row in rows), record.certificate.cv_error
     has, theirs = ("it has", "its") if len(rows) == 1 else ("they have", "their smallest")
-    estimate = f"{theirs} estimated CV error is not smaller than that of the best pair"
+    known = sum(math.isfinite(row.cv_error) for row in rows)
+    theirs += " estimated CV error"
+    if known < len(rows):
+        theirs += f", known for {known:,} of them,"
+    estimate = f"{theirs} is not smaller than that of the best pair"
     if best == math.inf:
         estimate = f"{has} no CV error yet"
     elif reported > 0.0:
         worse = 100.0 * (best / reported - 1.0)
         shown = f"{worse:.0f}" if worse >= 9.95 else f"{worse:.2g}"
         comparison = f"{shown}% larger than" if worse >= 0.01 else "equal to"
-        estimate = f"{theirs} estimated CV error is {comparison} that of the best pair"
+        estimate = f"{theirs} is {comparison} that of the best pair"
     return f"not excluded: {pairs} ({where}); {estimate}"
 
 
@@ -617,15 +621,15 @@ def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
     return ""
 
 
-def estimate_line(decided: int, folds: int, too_low: str = "") -> str:
+def estimate_line(decided: int, folds: int, side: str = "") -> str:
     """Return the reason why a CV error is an estimate.
 
     Parameters
     ----------
     decided, folds : int
         Number of solved folds, and of all folds.
-    too_low : str
-        Text of the record if the estimate is probably too low.
+    side : str
+        Text of the record on folds that use the features of the full-data model.
 
     Examples
     --------
@@ -638,7 +642,7 @@ def estimate_line(decided: int, folds: int, too_low: str = "") -> str:
     if decided:
         some = f"{decided:,} of {several(folds, 'fold')} {'is' if decided == 1 else 'are'} solved"
         others = "the other folds use" if folds - decided > 1 else "the other fold uses"
-    end = f"; it is {too_low}" if too_low else ""
+    end = f"; it is {side}" if side else ""
     return f"{ESTIMATE} an estimate: {some}, and {others} the best subset found so far{end}"
 
 

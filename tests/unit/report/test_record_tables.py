@@ -69,7 +69,7 @@ def test_estimates_are_marked(record: Record) -> None:
     assert (
         "CV error ~" in text
         and "R^2 ~" in text
-        and "\n~ an estimate, likely too low; lower and upper are certified bounds" in text
+        and "\n~ an estimate, perhaps too low or too high; lower and upper are certified bounds" in text
     )
     other = replace(record, table=(row, *record.table[1:]))
     text = printed(lambda console: print_answer(console, other), 200)
@@ -78,7 +78,7 @@ def test_estimates_are_marked(record: Record) -> None:
     ended = replace(marked, status="limit")
     text = printed(lambda console: print_answer(console, ended), 200)
     assert (
-        "\n~ an estimate, likely too low; lower and upper are certified bounds" in text
+        "\n~ an estimate, perhaps too low or too high; lower and upper are certified bounds" in text
         and "; lower and upper are certified" in text
     )
     assert "~" not in printed(lambda console: print_answer(console, record), 200)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -194,6 +195,11 @@ def test_the_part_that_is_proved_is_told(record: Record) -> None:
     elsewhere = replace(part, region=Region(1, None, 0.1, 1, 1.25, 1.25, 1.25, 0.0, 0.0))
     assert region_lines(elsewhere)[0].endswith("the best pair there is tau = 1, gamma = 0.1, CV error 1.25")
     assert region_lines(record) == []
+    worst = max((row for row in part.table if row.status == "open"), key=lambda row: row.cv_error)
+    table = tuple(replace(row, cv_error=math.inf) if row is worst else row for row in part.table)
+    assert (
+        "; their smallest estimated CV error, known for 2 of them, is " in region_lines(replace(part, table=table))[1]
+    )
     unknown = replace(part, region=None, table=tuple(replace(row, cv_error=float("inf")) for row in part.table))
     assert region_lines(unknown) == ["not excluded: 3 other pairs (tau 3, gamma 0.01235:1); they have no CV error yet"]
 
@@ -281,18 +287,17 @@ def test_open_folds_that_use_what_all_rows_found_are_counted(record: Record) -> 
         open_folds = ChosenFolds.of(supports, record.chosen_folds.error, [i >= k - decided for i in range(k)])
         return replace(record, estimate=True, chosen_folds=open_folds)
 
-    for part, how in ((with_folds(k), "likely"), (with_folds(1, 1), "perhaps")):
+    for part, many in ((with_folds(k), k), (with_folds(1, 1), k - 1)):
         uses = f"{part.seen_folds} of {k} folds use"
-        words = f"{how} too low: {uses}"
+        words = f"perhaps too low or too high: {uses}"
         text = printed(lambda console: print_answer(console, part), 400)  # noqa: B023
         assert words in text and words in part.summary() and words in open_sentences(part)[0]
-        many = k - (how == "perhaps")
         assert stability_lines(part)[0].startswith(
             f"stability (estimate: {'no fold is solved yet' if many == k else f'{many} of {k} folds are not solved'}): "
         )
         told = coverage_lines(np.array([[0.0, 1.0]]), 0.9, None, part)
-        assert told[1].startswith(f"the prediction intervals are {how} too narrow: {uses}")
-        assert "(an estimate, likely too low)" in report_of(part).answer
+        assert told[1].startswith(f"the prediction intervals are perhaps too narrow: {uses}")
+        assert "(an estimate, perhaps too low or too high)" in report_of(part).answer
     assert with_folds(1).seen_folds == 1 and with_folds(k, k).seen_folds == with_folds(0).seen_folds == 0
     assert len(coverage_lines(np.array([[0.0, 1.0]]), 0.9, None, with_folds(0))) == 1
     assert "too low" not in with_folds(0).summary() + record.summary() + report_of(record).answer
