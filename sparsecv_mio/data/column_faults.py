@@ -14,7 +14,7 @@ import numpy as np
 
 from sparsecv_mio.data.column_choice import drop_keyword
 from sparsecv_mio.data.columns import BOUND, DATE, MOST_LEVELS, RawColumn, RawTable, is_unreadable
-from sparsecv_mio.data.number_format import POINT, NumberFormat, describe_formats, is_number
+from sparsecv_mio.data.number_format import DAYS, POINT, NumberFormat, describe_formats, form_of_dates, is_number
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.row_structure import find_subjects, is_name_like
 from sparsecv_mio.digits import MOST_NAMED, several
@@ -70,10 +70,29 @@ class Fault:
         return other.decimal if all(is_number(text, other) for text in self.column.texts.values()) else ""
 
     @property
+    def is_ambiguous_date(self) -> bool:
+        """True if the text is a date of a column in which the day or the month may come first."""
+        if not DATE.fullmatch(str(self.value)):
+            return False
+        try:
+            form_of_dates(self.column.name, self.column.texts.values(), (DAYS,))
+        except BadInput:
+            return True
+        return False
+
+    @property
     def missing_codes(self) -> str:
         """Texts of the column as missing-value codes, or the first of them."""
         texts = sorted(set(self.column.texts.values()))
         return str(self.value) if len(texts) > MOST_NAMED or "," in "".join(texts) else ",".join(texts)
+
+    def find_rows(self) -> list[int]:
+        """Return the rows, from 0, of the refused cells."""
+        if self.is_missing:
+            return [int(row) for row in np.flatnonzero(self.column.empty)]
+        if isinstance(self.value, str):
+            return list(self.column.texts)
+        return [int(row) for row in np.flatnonzero(np.isinf(self.column.numbers))]
 
     def describe(self, line: int | None = None) -> str:
         """Return a description of the first cell, with its line in a file."""
@@ -121,6 +140,11 @@ RULES: tuple[tuple[Callable[[Fault], bool], str], ...] = (  # the first rule tha
     ),
     (lambda at: at.is_missing, 'give na="drop" or na="mean"'),
     (lambda at: not isinstance(at.value, str), "replace it by a finite number, or leave the row out"),
+    (
+        lambda at: at.is_ambiguous_date,
+        'give dates="days,dayfirst" if these are dates that begin with the day, dates="days,monthfirst" if they begin '
+        "with the month, or {drop}",
+    ),
     (lambda at: bool(DATE.fullmatch(str(at.value))), 'give dates="days" if these are dates, or {drop}'),
     (lambda at: bool(at.formats), "give {formats}"),
     (
@@ -192,7 +216,7 @@ def find_faults(
     return sorted(faults, key=lambda fault: fault.row)
 
 
-def raise_faults(faults: Sequence[Fault], table: RawTable) -> None:
+def raise_faults(faults: Sequence[Fault], table: RawTable, remedy: str = "") -> None:
     """Raise `BadInput` that names every invalid column, with the options for its cells.
 
     Parameters
@@ -201,6 +225,8 @@ def raise_faults(faults: Sequence[Fault], table: RawTable) -> None:
         The cells that are refused; without any, nothing is raised.
     table : RawTable
         Their table.
+    remedy : str
+        End of the message.
     """
     if not faults:
         return
@@ -209,7 +235,7 @@ def raise_faults(faults: Sequence[Fault], table: RawTable) -> None:
     lines = table.find_lines({fault.row for fault in faults}) if table.find_lines is not None else {}
     said = [fault.describe(lines.get(fault.row)) for fault in faults]
     if len(faults) == 1:
-        raise BadInput(f"column {said[0]}; {faults[0].advise()}")
+        raise BadInput(f"column {said[0]}; {faults[0].advise()}{remedy}")
     columns = list(dict.fromkeys(fault.column.name for fault in faults))
     parts = [
         f"{words} ({several(fault.count, 'cell')}; {fault.advise()})"
@@ -220,5 +246,5 @@ def raise_faults(faults: Sequence[Fault], table: RawTable) -> None:
     more += "; `sparsecv inspect` proposes options for the whole file" if lines and not faults[0].are_new_rows else ""
     raise BadInput(
         f"{several(len(columns), 'column')} {'have' if len(columns) > 1 else 'has'} cells that are not numbers: "
-        f"{', '.join(parts)}{more}"
+        f"{', '.join(parts)}{more}{remedy}"
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -30,6 +30,7 @@ from sparsecv_mio.data.number_format import (
     describe_ambiguous,
     example_of_form,
     form_of_dates,
+    parts_of_form,
     read_moment,
 )
 from sparsecv_mio.data.reading_options import (
@@ -131,11 +132,13 @@ def apply_to_new_rows(table: RawTable, learnt: Applied) -> Dataset:
         is_dropped = learnt.how.na is Missing.DROP or column is table.target
         return is_dropped or column.name in learnt.means or ABSENT in levels.get(column.name, ())
 
-    raise_faults(find_faults(table, learnt.how, lambda column: column.name in levels, may_be_missing, True), table)
-    is_kept = np.ones(table.rows, dtype=bool)
+    faults = find_faults(table, learnt.how, lambda column: column.name in levels, may_be_missing, True)
+    rows = {row for fault in faults for row in fault.find_rows()}
+    raise_faults(faults, table, _advise_skipping(table, learnt.how, rows))
+    is_kept, whole = np.ones(table.rows, dtype=bool), table
     if learnt.how.na is Missing.DROP:
         is_kept, table = _complete_rows(table, learnt.how, targets=False)
-    _check_levels(table.columns, levels, (1 + np.flatnonzero(is_kept)).tolist())
+    _check_levels(table.columns, levels, np.flatnonzero(is_kept).tolist(), whole, learnt.how)
     target = table.target
     if target is not None and target.empty.all():
         table = replace(table, target=None)
@@ -167,6 +170,7 @@ def number_dates(
     """
     if not how.dates:
         return table, {}
+    is_form_known = forms is not None
     if forms is None:
         forms = {column.name: form_of_dates(column.name, column.texts.values(), how.dates) for column in table.columns}
     conversions = {name: form for name, form in forms.items() if form}
@@ -175,10 +179,14 @@ def number_dates(
     features = list[RawColumn]()
     for column in table.features:
         made = date_features(column.name, how.dates)
-        features += _date_columns(column, conversions[column.name], made) if column.name in conversions else [column]
+        features += (
+            _date_columns(column, conversions[column.name], made, is_form_known)
+            if column.name in conversions
+            else [column]
+        )
     target = table.target
     if target is not None and target.name in conversions:
-        target = _date_columns(target, conversions[target.name], {target.name: DAYS})[0]
+        target = _date_columns(target, conversions[target.name], {target.name: DAYS}, is_form_known)[0]
     return replace(table, features=features, target=target, X=None), conversions
 
 
@@ -191,7 +199,7 @@ def _find_other_dates(table: RawTable, how: Reading) -> str:
     return "write them as 2024-12-31, or "
 
 
-def _date_columns(column: RawColumn, form: str, features: Mapping[str, str]) -> list[RawColumn]:
+def _date_columns(column: RawColumn, form: str, features: Mapping[str, str], is_form_known: bool) -> list[RawColumn]:
     """Return the numeric columns of a date column, one for each requested part of the date."""
     rows = np.flatnonzero(~column.empty).tolist()
     moments = []
@@ -200,9 +208,12 @@ def _date_columns(column: RawColumn, form: str, features: Mapping[str, str]) -> 
         try:
             moments.append(read_moment(cell, form))
         except ValueError:
+            advice = "write all dates in one form, or leave the cell empty"
+            if is_form_known:
+                advice = f"write the dates as {parts_of_form(form)}, as in the data of the model"
             raise BadInput(
                 f"column {column.name!r}, row {row + 1}: {cell[:30]!r} is not a date such as "
-                f"{example_of_form(form)}; write all dates in one form, or leave the cell empty"
+                f"{example_of_form(form)}; {advice}"
             ) from None
     columns = []
     for name, date_part in features.items():
@@ -369,7 +380,7 @@ def _check_total_row(table: RawTable, how: Reading) -> None:
     remedy = "leave this row out"
     if table.find_lines is not None:
         remedy = f'leave the line out with skip_lines="{skipped_lines(table, how, [last])}", or correct the file'
-    raise BadInput(f"row {last + 1}, the last one, holds the sums of the other rows{label}: {remedy}")
+    raise BadInput(f"row {last + 1}, the last one, holds the sums of the other rows{label}; {remedy}")
 
 
 def skipped_lines(table: RawTable, how: Reading, rows: Iterable[int]) -> str:
@@ -420,21 +431,52 @@ def _check_orders(table: RawTable, how: Reading) -> None:
         )
 
 
-def _check_levels(columns: Sequence[RawColumn], levels: Mapping[str, Sequence[str]], rows: Sequence[int]) -> None:
-    """Raise `BadInput` that names the text values of new rows that are not levels; `rows` are their numbers."""
-    said = list[str]()
+def _check_levels(
+    columns: Sequence[RawColumn], levels: Mapping[str, Sequence[str]], rows: Sequence[int], whole: RawTable,
+    how: Reading,
+) -> None:  # fmt: skip
+    """Raise `BadInput` that names the text values of new rows that are not levels.
+
+    Parameters
+    ----------
+    columns : sequence of RawColumn
+        Columns of the kept rows.
+    levels : mapping of str to sequence of str
+        Levels of the data of the model, by text column.
+    rows : sequence of int
+        Positions of the kept rows in the table, from 0.
+    whole : RawTable
+        The table with all rows.
+    how : Reading
+        Reading options.
+    """
+    said, places = list[str](), set[int]()
     for column in columns:
         unknown = column.level_codes(levels[column.name])[1] if column.name in levels else {}
         first: dict[str, int] = {}
         for row, word in unknown.items():
-            first.setdefault(word, rows[row])
+            first.setdefault(word, rows[row] + 1)
         if first:
+            places.update(rows[row] for row in unknown)
             words = abbreviate_list([f"{word!r} in row {row}" for word, row in first.items()])
             words_of_model = abbreviate_list([level for level in levels[column.name] if level != ABSENT])
-            said.append(f"column {column.name!r} holds {words}, not one of its values: {words_of_model}")
+            empty = ""
+            if ABSENT in levels[column.name]:
+                empty = " (or leave the cell empty: it counts as missing)"
+            elif how.na is Missing.DROP:
+                empty = " (or leave the cell empty: the row has no prediction)"
+            said.append(f"column {column.name!r} holds {words}, not one of its values: {words_of_model}{empty}")
     if said:
         more = f"; and {several(len(said) - MOST_NAMED, 'more column')}" if len(said) > MOST_NAMED else ""
-        raise BadInput("; ".join(said[:MOST_NAMED]) + more)
+        raise BadInput("; ".join(said[:MOST_NAMED]) + more + _advise_skipping(whole, how, places))
+
+
+def _advise_skipping(table: RawTable, how: Reading, rows: Collection[int]) -> str:
+    """Return the option that omits rows, from 0, of a file of new rows; empty if they are most of the rows."""
+    if table.find_lines is None or not rows or 2 * len(rows) > table.rows:
+        return ""
+    leaves = "leaves the row out" if len(rows) == 1 else "leaves these rows out"
+    return f"; `sparsecv predict --skip-lines {skipped_lines(table, how, sorted(rows))}` {leaves}"
 
 
 def _complete_rows(table: RawTable, how: Reading, targets: bool = True) -> tuple[BoolArray, RawTable]:

@@ -427,7 +427,8 @@ def form_of_dates(column: str, texts: Iterable[str], parts: Iterable[str]) -> st
     if not forms:
         raise BadInput(
             f"dates: {every[0]!r} in column {column!r} may begin with the day or the month; "
-            "add dayfirst or monthfirst to dates"
+            "add dayfirst or monthfirst to dates, as in "
+            f'dates="{",".join([*parts, "dayfirst"])}"'
         )
     return forms[0]
 
@@ -446,6 +447,22 @@ def example_of_form(form: str) -> str:
     '31.12.2024'
     """
     return date(2024, 12, 31).strftime(form)
+
+
+def parts_of_form(form: str) -> str:
+    """Return the parts of a date in the order of a form.
+
+    Parameters
+    ----------
+    form : str
+        One of `FORMS`.
+
+    Examples
+    --------
+    >>> parts_of_form("%d.%m.%Y")
+    'day.month.year'
+    """
+    return re.sub(r"%(.)", lambda match: {"d": "day", "m": "month"}.get(match[1], "year"), form)
 
 
 def duration_in_days(duration: timedelta) -> float:

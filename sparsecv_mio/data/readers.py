@@ -30,7 +30,7 @@ from sparsecv_mio.data.missing_and_text import NO_TARGET, apply_to_new_rows, imp
 from sparsecv_mio.data.number_format import POINT, check_ambiguous, describe_ambiguous, to_numpy
 from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading
 from sparsecv_mio.data.text_tables import PACKED, TEXT
-from sparsecv_mio.data.weights import apply_weight_column, weight_columns, weighted, weights_of
+from sparsecv_mio.data.weights import apply_weight_column, note_rows_of_weight_0, weight_columns, weighted, weights_of
 from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import check_numbers, check_unpacked_size, reason, special
@@ -690,4 +690,5 @@ def split_rows(
         if column not in dataset.aux:
             raise BadInput(f"weights: {column!r} is not stored with these data; read the data with aux=({column!r},)")
     row_weights, by_row = weights_of(dataset, weights), is_by_row(folds, dataset)
-    return weighted(dataset, row_weights, lambda rows: make_folds(folds, rows, seed), name=weights, by_row=by_row)
+    kept, plan = weighted(dataset, row_weights, lambda rows: make_folds(folds, rows, seed), name=weights, by_row=by_row)
+    return note_rows_of_weight_0(dataset, kept), plan

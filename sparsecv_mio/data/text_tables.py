@@ -240,9 +240,10 @@ class HeaderPlace(NamedTuple):
 
 def _check_first_lines(table: TextTable, wanted: Wanted) -> None:
     """Raise `BadInput` if the column names are below the first line, or need another separator, with the options."""
-    target = str(wanted.target).strip() if wanted.needed else ""
+    names = [wanted.target] if wanted.needed else (wanted.features or ())  # the target of new rows may be absent
+    expected = {str(name).strip() for name in names}
     separators = dict.fromkeys((table.delimiter, *MARKS))
-    places = [place for mark in separators if (place := _find_header(table, mark, target)) is not None]
+    places = [place for mark in separators if (place := _find_header(table, mark, expected)) is not None]
     first = HeaderPlace(0, table.delimiter, [])
     position, mark, lines = min(places, key=lambda place: place.position, default=first)
     option = "" if mark == table.delimiter else f'sep="{MARKS[mark][1]}"'
@@ -257,18 +258,19 @@ def _check_first_lines(table: TextTable, wanted: Wanted) -> None:
         raise BadInput(f"file {str(table.path)!r} seems to be separated by {MARKS[mark][0]}; give {option}")
 
 
-def _find_header(table: TextTable, separator: str, target: str) -> HeaderPlace | None:
+def _find_header(table: TextTable, separator: str, expected: set[str]) -> HeaderPlace | None:
     """Return the place of the column names in a file, read with a separator; None if its lines form no table.
 
-    The names are in the first line that has the usual number of cells and the target, if any line has it.
+    The names are in the first line that has the usual number of cells and the expected names, if any line has them.
     """
     with _open_rows(table.with_separator(separator)) as rows:
         lines = list(islice(rows, FIRST_ROWS))
     widths = [len(cells) for _, cells in lines]
     width = max(widths, key=widths.count, default=1)
     names = [k for k, (_, cells) in enumerate(lines) if len(cells) == width and _are_names(cells)]
-    with_target = [k for k in names if target in map(str.strip, lines[k][1])]
-    names = with_target or (names if widths[:1] != [width] else [])
+    with_expected = [k for k in names if expected and expected <= set(map(str.strip, lines[k][1]))]
+    is_title = widths[:1] != [width] or sum(bool(cell.strip()) for cell in lines[0][1]) == 1
+    names = with_expected or (names if is_title else [])
     if width > 1 and (names or len(set(widths)) == 1):
         return HeaderPlace(names[0] if names else 0, separator, lines)
     return None

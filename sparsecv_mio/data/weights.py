@@ -30,7 +30,7 @@ from sparsecv_mio.data.number_format import (
     describe_ambiguous,
     parse_cells,
 )
-from sparsecv_mio.data.reading_options import fill_value, with_weights_in_notes
+from sparsecv_mio.data.reading_options import STRICT, Applied, fill_value, with_weights_in_notes
 from sparsecv_mio.errors import BadInput
 
 LARGEST_WEIGHT = 1e30  # maximum weight, whose root leaves room for large columns; the minimum is its reciprocal
@@ -213,7 +213,31 @@ def weighted(
 
 def apply_weight_column(data: Dataset, name: str | None) -> Dataset:
     """Return data with row weights from a column in `aux` or `file:F`, without rows of weight 0."""
-    return data if name is None else weighted_rows(data, weights_of(data, name), name)
+    return data if name is None else note_rows_of_weight_0(data, weighted_rows(data, weights_of(data, name), name))
+
+
+def note_rows_of_weight_0(data: Dataset, weighted: Dataset) -> Dataset:
+    """Return weighted data with a note on the number of rows that were dropped because their weight is 0.
+
+    Parameters
+    ----------
+    data : Dataset
+        The data with the rows of weight 0.
+    weighted : Dataset
+        The data without them.
+
+    Examples
+    --------
+    >>> rows = Dataset.from_arrays([[1.0], [2.0], [3.0]], [0.0, 1.0, 1.0])
+    >>> note_rows_of_weight_0(rows, weighted_rows(rows, [1.0, 0.0, 2.0], "w")).reading.notes
+    ("1 of 3 rows with weight 0 in 'w' dropped",)
+    """
+    n_dropped = data.n - weighted.n
+    if n_dropped <= 0:
+        return weighted
+    note = f"{n_dropped:,} of {data.n:,} rows with weight 0 in {weighted.weights!r} dropped"
+    reading = weighted.reading or Applied(STRICT, weighted.names)
+    return replace(weighted, reading=replace(reading, notes=(note, *reading.notes)))
 
 
 def weighted_rows(data: Dataset, weights: ArrayLike, name: str, *, repeat: bool = False) -> Dataset:

@@ -74,7 +74,9 @@ def test_a_model_of_dates_is_verified_and_predicts(tmp_path: Path) -> None:
     one = frame.iloc[[7]].assign(when="01.02.2023 06:00")  # the form is that of the fit, not month first
     january = record.predict(one.assign(when="01.01.2023 06:00"))
     assert (record.predict(one) - january)[0] > 0.2
-    with pytest.raises(BadInput, match=r"row 1: '2023-02-01' is not a date such as 31.12.2024; write"):
+    with pytest.raises(
+        BadInput, match=r"row 1: '2023-02-01' is not a date such as 31.12.2024; write the dates as day.month.year"
+    ):
         record.predict(one.assign(when="2023-02-01"))
     with pytest.raises(BadInput, match="row 1: '19000' is not a date"):
         record.predict(one.assign(when=19000))
@@ -95,6 +97,19 @@ def test_dates_that_are_not_clear_are_refused(cells: list[str], dates: str | Non
     frame = pd.DataFrame({"d": cells, "y": np.arange(len(cells), dtype=float)})
     with pytest.raises(BadInput, match=f"^{said}"):
         read_dataset(frame, "y", **({} if dates is None else {"dates": dates}))  # type: ignore[arg-type]
+
+
+def test_inspect_proposes_both_readings_of_ambiguous_dates(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    frame = pd.DataFrame(
+        {"d": [f"{1 + k % 12:02d}/{1 + k % 7:02d}/2024" for k in range(24)], "y": np.arange(24.0) ** 2}
+    )
+    frame.to_csv(path, index=False)
+    (note,) = inspect_file(path, "y", Reading(), None).columns[0].notes
+    for first in ("days,dayfirst", "days,monthfirst"):
+        assert f'dates="{first}"' in note and read_dataset(path, "y", dates=first).n == 24
+    with pytest.raises(BadInput, match='add dayfirst or monthfirst to dates, as in dates="days,dayfirst"'):
+        read_dataset(path, "y", dates="days")
 
 
 def test_days_or_months_come_first_as_stated() -> None:

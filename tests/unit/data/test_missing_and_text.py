@@ -7,6 +7,7 @@ import re
 import shlex
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import time
 from decimal import Decimal
 from pathlib import Path
@@ -159,7 +160,8 @@ def test_new_rows_are_read_alike(tmp_path: Path) -> None:
     assert rows.X[:, place["age"]].tolist() == [35.0, 20.0] and rows.X[:, place["smoker"]].tolist() == [0.0, 1.0]
     assert rows.X[:, [place["city=Oslo"], place["city=(missing)"]]].tolist() == [[1.0, 0.0], [0.0, 1.0]]
     path.write_text("smoker,city,age\nno,Paris,1\n")
-    with pytest.raises(BadInput, match="column 'city' holds 'Paris' in row 1, not one of its values: Oslo, Rome$"):
+    words = r"column 'city' holds 'Paris' in row 1, not one of its values: Oslo, Rome \(or leave the cell empty: .*\)$"
+    with pytest.raises(BadInput, match=words):
         read_new_rows(path, ["city=Oslo"], "y", learnt)
     path.write_text("smoker,age\n,1\n")
     with pytest.raises(BadInput, match="column 'smoker' is empty in row 1"):
@@ -174,6 +176,7 @@ def test_all_words_that_no_model_knows_are_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as refused:
         read_new_rows(path, ["city=Oslo", "smoker"], "y", learnt)
     city = "column 'city' holds 'Paris' in row 1, 'Wien' in row 3, not one of its values: Oslo, Rome"
+    city += " (or leave the cell empty: it counts as missing)"
     assert str(refused.value) == f"column 'smoker' holds 'perhaps' in row 2, not one of its values: no, yes; {city}"
 
 
@@ -581,7 +584,7 @@ def test_a_row_of_totals_is_refused_although_its_cells_can_be_read(
         assert read_dataset(path, "y", **options).n == 15  # a row of its own, as far as the file shows
         return
     with pytest.raises(
-        BadInput, match=r'^row 15, the last one, holds the sums of the other rows.*: .* skip_lines="16"'
+        BadInput, match=r'^row 15, the last one, holds the sums of the other rows.*; .* skip_lines="16"'
     ) as raised:
         read_dataset(path, "y", **options)
     assert "\n" not in str(raised.value) and read_dataset(path, "y", skip_lines="16", **options).n == 14
@@ -590,3 +593,35 @@ def test_a_row_of_totals_is_refused_although_its_cells_can_be_read(
     assert read_dataset(path, "y", **{**options, "na": "drop"}).n == 14
     path.write_text("\n".join(["who,x,y", *rows, f"P7,,{rng.normal() + 50:.2f}"]) + "\n")
     assert read_dataset(path, "y", **options).n == 15
+
+
+def test_the_remedy_for_new_rows_that_are_refused_reads_the_others(tmp_path: Path) -> None:
+    """Rows to skip are named by their lines, in addition to lines that are skipped already."""
+    path = tmp_path / "new.csv"
+    frame = pd.DataFrame({"city": ["Oslo", "Rome"] * 4, "age": np.arange(8.0) ** 2, "y": np.arange(8.0)})
+
+    def read(text: str, skip_lines: str | None = None, **options: Any) -> int:
+        learnt = read_dataset(frame, "y", encode="onehot", **options).reading
+        assert learnt is not None
+        learnt = replace(learnt, how=replace(learnt.how, skip_lines=skip_lines))
+        path.write_text(text)
+        return read_new_rows(path, ["city=Rome", "age"], "y", learnt, are_lines_given=True).data.n
+
+    unknown = "# cm\nage,city\n1,Rome\n2,Wien\n3,Oslo\n4,Oslo\n5,Bern\n"
+    with pytest.raises(BadInput, match="values: Oslo, Rome; `sparsecv predict --skip-lines 1,4,7` leaves these rows"):
+        read(unknown, skip_lines="1")
+    assert read(unknown, skip_lines="1,4,7") == 3
+    with pytest.raises(BadInput, match=r"leave the cell empty: the row has no prediction\); `sparsecv"):
+        read(unknown, skip_lines="1", na="drop")
+    assert read(unknown.replace("Wien", "").replace("Bern", ""), skip_lines="1", na="drop") == 3
+    gap = "age,city\n1,Rome\n,Oslo\n3,Oslo\n"
+    with pytest.raises(BadInput, match="'age' is empty in row 2 .*; `sparsecv predict --skip-lines 3` leaves the row"):
+        read(gap)
+    assert read(gap, skip_lines="3") == 2
+
+
+def test_a_title_above_new_rows_is_named(tmp_path: Path) -> None:
+    path, learnt = tmp_path / "new.csv", read_dataset(FRAME, "y", na="mean", encode="onehot").reading
+    path.write_text("Export 2024,,\nsmoker,city,age\nno,Rome,1\nyes,Oslo,2\n")
+    with pytest.raises(BadInput, match='begins with .*, and line 2 has the names of its columns; give skip_lines="1"$'):
+        read_new_rows(path, ["city=Oslo", "age"], "y", learnt)

@@ -17,7 +17,8 @@ from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.rows_of_folds import fills_of_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import Scored, least_rows, repeated, row_weights, weighted, weighted_rows, weights_of
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, SparseCVWarning
+from sparsecv_mio.search.api import solve
 
 DATA = Dataset.from_arrays([[1.0, 0.0], [2.0, 1.0], [3.0, 5.0]], [0.0, 1.0, 2.0], aux={"g": ["a", "b", "c"]})
 FOUR = Dataset.from_arrays(np.eye(4), np.arange(4.0))
@@ -193,3 +194,17 @@ def test_the_note_on_imputed_cells_counts_rows_with_weight_and_says_unweighted()
     assert data.reading is not None and data.reading.notes == (said,) and data.X[:, 0].tolist() == [4.0, 4.0]
     whole = weighted_rows(Dataset.from_frame(frame, "y", na="mean"), [0.0, 0.0, 1.0, 0.0], "w")
     assert whole.reading is not None and whole.reading.notes == ()
+
+
+def test_rows_of_weight_0_are_counted_in_a_note(tmp_path: Path) -> None:
+    path, rng = tmp_path / "data.csv", np.random.default_rng(0)
+    lines = [f"{x:.2f},{y:.2f},{k % 3}" for k, (x, y) in enumerate(rng.normal(size=(12, 2)))]
+    path.write_text("\n".join(["x,y,w", *lines]) + "\n")
+    note = "4 of 12 rows with weight 0 in 'w' dropped"
+    data = read_dataset(path, "y", weights="w")
+    assert data.n == 8 and data.reading is not None and data.reading.notes == (note,)
+    with pytest.warns(SparseCVWarning, match=note):
+        record = solve(pd.read_csv(path), "y", weights="w", folds=4, gammas=0.1, taus=1)
+    assert record.data.n == 8 and record.data.reading is None
+    path.write_text("\n".join(["x,y,w", *(line[:-1] + "2" for line in lines)]) + "\n")
+    assert read_dataset(path, "y", weights="w").reading is None
