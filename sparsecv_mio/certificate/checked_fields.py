@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import IntEnum
 from typing import Any, TypeGuard, TypeVar
@@ -131,6 +131,7 @@ class Checks:
     """Collector of the outcomes of checks and of the fields that they concern."""
 
     progress: Callable[[int, int], None] | None = None
+    data_advice: str = ""  # advice if the data are not those of the record
     caveat: str = ""
     verified: list[str] = field(default_factory=list)
     reread: list[str] = field(default_factory=list)
@@ -216,7 +217,7 @@ class Checks:
             Path of the field, which is recomputed.
         """
         self.mark_recomputed_fields(name)
-        shown = [_shorten(repr(value)) for value in _differing_fields(said, found)]
+        shown = [_shorten(text) for text in _describe_difference(said, found)]
         return self.require(said == found, name, f"the record has {shown[0]}, but the data give {shown[1]}")
 
     def close(self, name: str, said: float, found: float, tolerance: float) -> bool:
@@ -310,12 +311,23 @@ class Checks:
         return BOUNDED + "; ".join(dict.fromkeys(bounds)) if bounds else READ
 
 
-def _differing_fields(said: object, found: object) -> tuple[object, object]:
-    """Return the differing fields of two objects of one dataclass, by name; other objects unchanged."""
-    if type(said) is not type(found) or not is_dataclass(said):
-        return said, found
-    names = [each.name for each in fields(said) if getattr(said, each.name) != getattr(found, each.name)]
-    return {name: getattr(said, name) for name in names}, {name: getattr(found, name) for name in names}
+def _describe_difference(said: object, found: object) -> tuple[str, str]:
+    """Return two values as text; of two objects of one dataclass or two mappings, only the differing entries."""
+    if isinstance(said, Mapping) and isinstance(found, Mapping):
+        names = [name for name in {**said, **found} if said.get(name) != found.get(name)]
+        values = [(said.get(name), found.get(name)) for name in names]
+    elif type(said) is type(found) and is_dataclass(said):
+        names = [each.name for each in fields(said) if getattr(said, each.name) != getattr(found, each.name)]
+        values = [(getattr(said, name), getattr(found, name)) for name in names]
+    elif isinstance(said, tuple) and isinstance(found, tuple):
+        return ", ".join(map(str, said)) or "nothing", ", ".join(map(str, found)) or "nothing"
+    else:
+        texts = ["nothing" if value is None else repr(value) for value in (said, found)]
+        return texts[0], texts[1]
+    pairs = [(name, _describe_difference(*pair)) for name, pair in zip(names, values, strict=True)]
+    return "; ".join(f"{name} {one}" for name, (one, _) in pairs), "; ".join(
+        f"{name} {two}" for name, (_, two) in pairs
+    )
 
 
 def _shorten(text: str) -> str:

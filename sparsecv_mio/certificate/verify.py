@@ -68,6 +68,7 @@ from sparsecv_mio.certificate.target_checks import check_quality, check_target
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds
+from sparsecv_mio.digits import abbreviate_list
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.objective import varying_columns
@@ -75,6 +76,8 @@ from sparsecv_mio.units import ACCURATE_RTOL
 
 if TYPE_CHECKING:
     import pandas as pd
+
+FRAME_ADVICE = "; pandas 2 rounds some numbers of a file, so a record of a file needs the file, not a frame"
 
 
 def verify(
@@ -119,8 +122,8 @@ def verify(
     """
     if not isinstance(record, JsonRecord):
         raise BadInput(f"{type(record).__name__} is not a record; read_record reads a record from its file")
+    checks = Checks(progress=progress, data_advice="" if isinstance(dataset, str | Path | Dataset) else FRAME_ADVICE)
     dataset = data_of(record, dataset)
-    checks = Checks(progress=progress)
     try:
         check_supports(record)
     except CorruptStore as error:
@@ -228,14 +231,17 @@ def _check_optima(
 
 
 def _check_data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
-    for name in ("n", "p", "target", "names", "weights", "class_weight"):
-        checks.require_equal(f"data.{name}", getattr(data, name), getattr(dataset, name))
-    checks.mark_recomputed_fields("data.fingerprint")
+    same_names = checks.require(data.names == dataset.names, "data.names", _describe_names(data.names, dataset.names))
+    compared = ("n", "p", "target", "weights", "class_weight") if same_names else ("n",)
+    same = [checks.require_equal(f"data.{name}", getattr(data, name), getattr(dataset, name)) for name in compared]
+    checks.mark_recomputed_fields("data.names", "data.fingerprint")
+    if not (same_names and all(same)):  # the other fields differ for the same reason
+        return checks.end_part("data: size and names")
     said, computed = data.fingerprint, dataset.fingerprint
     digests = f"record {said[:19]}..., data {computed[:19]}..."
-    advice = "pandas 2 rounds some numbers of a file, so a record of a frame needs the same frame"
-    words = f"the data are not those of the record ({digests}); {advice}"
-    checks.require(said == computed, "data.fingerprint", words)
+    words = f"the values or the order of the rows are not those of the record ({digests}){checks.data_advice}"
+    if not checks.require(said == computed, "data.fingerprint", words):
+        return checks.end_part("data: fingerprint")
     if data.total_weight is not None:
         total = dataset.weight_of(slice(0, dataset.n))
         checks.close("data.total_weight", data.total_weight, total, 1e-12 * total)
@@ -244,6 +250,15 @@ def _check_data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
         checks.require(getattr(data, name) in allowed, f"data.{name}", f"must be one of {', '.join(allowed)}")
     checks.mark_bounded_fields("schema")
     return checks.end_part("data: size, names and fingerprint")
+
+
+def _describe_names(said: Sequence[str], found: Sequence[str]) -> str:
+    """Return the difference between the names of the features in the record and in the data."""
+    lost = [repr(name) for name in said if name not in found]
+    new = [repr(name) for name in found if name not in said]
+    words = [f"the data lack {abbreviate_list(lost)}"] if lost else []
+    words += [f"the record lacks {abbreviate_list(new)}"] if new else []
+    return "; ".join(words) or "the data have the features of the record in another order"
 
 
 def _check_restrictions(

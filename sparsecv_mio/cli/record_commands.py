@@ -19,7 +19,7 @@ from sparsecv_mio.cli import ending, session
 from sparsecv_mio.cli.command_options import DataFile, Given, option, with_declared_options
 from sparsecv_mio.declared_options import FORMAT
 from sparsecv_mio.digits import several
-from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
+from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError, VerificationFailed
 from sparsecv_mio.files import argument, csv_lines, write_text
 from sparsecv_mio.satellites import registered
 from sparsecv_mio.targets import Loss
@@ -175,7 +175,10 @@ def verify(
         failure = ending.show(lambda screen: print_verification(screen, report, brief=quiet, full=full))
     if unknown := unknown_fields(record, stored):
         ending.tell(f"not checked: {', '.join(unknown)}; this version does not know these fields")
-    report.raise_if_failed()
+    if report.failures:
+        first, more = report.failures[0].field, len(report.failures) - 1
+        others = f" (and {more} more)" if more else ""
+        raise VerificationFailed(f"verification failed: field {first}{others}, as printed above", first)
     if failure is not None:
         raise failure
     return 0

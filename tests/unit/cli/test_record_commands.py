@@ -529,6 +529,32 @@ def test_a_falsified_record_and_other_data_fail_with_their_field(record: Path, t
     assert "data.fingerprint" in capsys.readouterr().err
 
 
+def test_other_data_are_reported_once_in_plain_words(tmp_path: Path, capsys: Said) -> None:
+    """A changed value, a new level, a renamed level and a missing row each give one line, without Python literals."""
+    names = [f"{'uvw'[k % 3]},{k * k % 11},{k % 5 + k % 3}\n" for k in range(30)]
+    table, answer = tmp_path / "d.csv", str(tmp_path / "r.json")
+    table.write_text("arm,a,y\n" + "".join(names), encoding="utf-8")
+    how = ["--target", "y", "--encode", "onehot", "--gamma", "0.1", "--tau", "1", "--folds", "3", "-q"]
+    assert run(["solve", str(table), *how, "--json", answer]) == 0
+    capsys.readouterr()
+    for lines, field, said in (
+        (
+            ["u,7,0\n", *names[1:]],
+            "data.fingerprint",
+            "the values or the order of the rows are not those of the record (",
+        ),
+        (["x,0,0\n", *names[1:]], "data.names", "the record lacks 'arm=x'"),
+        ([line.replace("w", "q") for line in names], "data.names", "the data lack 'arm=w'; the record lacks 'arm=q'"),
+        (names[:-1], "data.n", "the record has 30, but the data give 29"),
+    ):
+        table.write_text("arm,a,y\n" + "".join(lines), encoding="utf-8")
+        assert run(["verify", answer, str(table)]) == 1
+        told = capsys.readouterr()
+        (line,) = [line for line in told.out.splitlines() if line.startswith("disagrees")]
+        assert line.startswith(f"disagrees  {field}: {said}") and "pandas" not in line and "{" not in line
+        assert told.err == f"sparsecv: error: verification failed: field {field}, as printed above\n"
+
+
 def test_columns_called_by_numbers_are_no_positions(tmp_path: Path, capsys: Said) -> None:
     data, other, answer = tmp_path / "data.csv", tmp_path / "other.csv", tmp_path / "answer.json"
     data.write_text("7,1,3,y\n" + "".join(f"{k},{k * k % 7},{k % 3},{k + k * k % 7}\n" for k in range(20)))
