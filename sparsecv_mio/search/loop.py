@@ -141,7 +141,7 @@ class Executor:
         return self._stopped.is_set() or self._is_expired()
 
     def _run(self, step: Step) -> Findings:
-        return find_source(step).run(step, self.problems, self.is_expired)
+        return find_source(step).run_step(step, self.problems, self.is_expired)
 
     def _run_and_time(self, step: Step) -> Findings:
         began = time.thread_time()

@@ -32,7 +32,7 @@ def test_no_lower_end_exceeds_the_truth(block: int, monkeypatch: pytest.MonkeyPa
         for steps in (take(source, state, plan, every), *(
             source.steps(state, plan, every, rise * shown.sum(axis=2)) for rise in (0.1, 1.0)
         )):  # fmt: skip
-            search.writer.take([source.run(step, search.problems, is_never_expired) for step in steps])
+            search.writer.take([source.run_step(step, search.problems, is_never_expired) for step in steps])
         seen.append((search, before, state.open.copy()))
         search.context.deadline.stop.set()
         return iter(())

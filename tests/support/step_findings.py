@@ -90,7 +90,7 @@ def find_differences(path: Path) -> list[str]:
         for packed, expected in done:
             step = pickle.loads(packed)
             problems = make_problems(context, SearchState.from_context(context).all_rows)
-            found = find_source(step).run(step, problems, is_never_expired)
+            found = find_source(step).run_step(step, problems, is_never_expired)
             if plain(replace(found, statements=tuple(found.statements))) != expected:
                 differ.append(f"{case}: {step.source}")
     return differ

@@ -43,7 +43,7 @@ class Enclosures:
                     step.starts[g] = tuple(state.cells.pool.supports[number] for number in numbers)
                 yield step
 
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+    def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Enclose the held-out losses, gamma by gamma; O(q^3) a gamma."""
         assert step.wanted is not None and step.cutoffs is not None
         (fold,), statements = step.folds, list[SubproblemBounds]()
@@ -96,7 +96,7 @@ class FoldRelaxations:
             step.starts[g] = (*(subset.support for subset in state.full_subsets(g)), *own)
         return step
 
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+    def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Relax the folds of a step one after the other."""
         assert step.wanted is not None
         bounds = list[SubproblemBounds]()
@@ -129,7 +129,7 @@ class FoldRoots:
         for step in SubproblemTrees().steps_by_fold(state, plan, is_new, 0):
             yield replace(step, source=self.name, node_limit=plan.root_nodes, n_mios=0)
 
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+    def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Grow the first nodes from the largest gamma on; enclose subproblems still open by the ridge ball alone."""
         (fold,), bounds, n_nodes = step.folds, list[SubproblemBounds](), 0
         for g, taus, starts in gammas_of_step(step):

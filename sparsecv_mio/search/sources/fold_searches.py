@@ -55,7 +55,7 @@ class FoldSearches:
             are_estimates=are_estimates,
         )  # fmt: skip
 
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+    def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Run a pass."""
         assert isinstance(step, PassStep)
         gammas, clock = _wanted_gammas(step), StepClock.from_step(step, is_expired)
@@ -110,7 +110,7 @@ class FoldSamples:
             wanted=wanted, starts=starts, seconds=until if until > 0.0 else np.inf,
         )  # fmt: skip
 
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+    def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Search the sampled folds, and fit the supports found in all folds."""
         gammas, is_over = _wanted_gammas(step), StepClock.from_step(step, is_expired).has_expired
         supports = [step.starts[g] for g in gammas]

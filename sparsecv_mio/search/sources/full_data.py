@@ -35,7 +35,7 @@ class FullDataRelaxations:
             by_size = state.all_rows.best[g].by_size
             yield Step(self.name, g, taus, FULL_DATA, sizes, tuple(by_size[size].support for size in sizes))
 
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+    def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Relax the full data at the gamma of a step."""
         subsets = problems.full(step.gamma).relax(step.sizes, step.warm_starts, is_expired)
         return Findings(step, (FullDataBounds(step.gamma, subsets),), subsets.nodes, 1, was_stopped=is_expired())
@@ -181,7 +181,7 @@ class FullDataTrees:
             promised = state.rise_by_full_data(step.gamma, list(step.taus), aims)
             yield replace(step, promised=promised, work=float(node_limit * len(step.taus)))
 
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+    def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Grow the tree, and fit a new support in every fold at once if the problem is able to."""
         if step.wanted is not None:
             return self._run_first(step, problems, is_expired)

@@ -80,7 +80,7 @@ class HeldOutLists:
             upper=state.full_subset(pair).upper, gap_left=gap_left,
         )  # fmt: skip
 
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+    def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Hold every fold out of the known supports, list more supports, and bound or solve the folds."""
         assert isinstance(step, ListStep)
         problem, size = problems.full(step.gamma), step.sizes[0]

@@ -45,7 +45,7 @@ class InitialSupports:
                 exchanges=not (subsets and plan.stores_sums),
             )  # fmt: skip
 
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+    def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Search the full data from the supports of the step."""
         problem = problems.full(step.gamma)
         subsets = problem.solve(step.sizes, step.warm_starts, 0, is_expired, exchanges=step.exchanges)
@@ -87,7 +87,7 @@ class SupportsInFolds:
                     hides_losses=plan.searches_folds_first,
                 )  # fmt: skip
 
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+    def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Hold every fold out of the supports; losses are not shown if each fold is searched separately."""
         assert isinstance(step, SupportsStep)
         problem, statements = problems.full(step.gamma), list[SupportInFolds]()
@@ -116,7 +116,7 @@ class FoldSupports:
         for fold in state.unsearched_folds(aim.pair).tolist() if plan.uses(self.name) else ():
             yield Step(self.name, g, (t,), (fold,), (size,), state.warm_start_supports(aim.pair, fold))
 
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+    def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Search a fold, and fit the support found."""
         if is_expired():
             return Findings(step, was_stopped=True)
@@ -154,7 +154,7 @@ class SupportFits:
                 )  # fmt: skip
             yield step
 
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+    def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Fit the supports, gamma by gamma."""
         assert step.wanted is not None
         (fold,), bounds = step.folds, list[SubproblemBounds]()

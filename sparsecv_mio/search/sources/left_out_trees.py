@@ -74,7 +74,7 @@ class LeftOutTrees:
         for g in np.flatnonzero(wanted.any(axis=1))[::-1].tolist():
             yield self.step(state, plan, g, np.flatnonzero(wanted[g]).tolist(), node_limit)
 
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+    def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Hold every fold out of the supports, and solve the subproblems that one tree can solve."""
         assert isinstance(step, LeftOutStep)
         problem = problems.full(step.gamma)

@@ -32,7 +32,7 @@ class Source(Protocol):
 
     name: ClassVar[str]
 
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+    def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Run a step."""
 
     def count_tries(self, state: GridState, findings: Findings) -> None:

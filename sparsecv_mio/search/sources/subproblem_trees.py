@@ -90,7 +90,7 @@ class SubproblemTrees:
             step.starts[g] = (*(subset.support for subset in state.full_subsets(g)), *own)
         return step
 
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+    def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Grow the trees from the largest gamma on, and compute certified bounds from their outcomes."""
         (fold,), done = step.folds, Findings(step, ())
         bounds, before = list[SubproblemBounds](), tuple[IntArray, ...]()

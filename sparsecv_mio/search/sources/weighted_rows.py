@@ -34,7 +34,7 @@ class WeightedRelaxations:
                 if fold not in state.weighted:
                     yield Step(self.name, -1, taus, (fold,))
 
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+    def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Relax the fold of a step."""
         (fold,) = step.folds
         lower = problems.fold(fold, 0).bound_weighted(is_expired)
@@ -110,7 +110,7 @@ class WeightedTrees:
             lower=state.cells.lower[:, :, fold].copy(), is_full_solved=state.all_rows.solved_pairs(), **more,  # type: ignore[arg-type]
         )  # fmt: skip
 
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+    def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Relax all pairs, or grow a tree at each pair."""
         assert isinstance(step, WeightedStep) and step.wanted is not None
         (fold,), n_nodes = step.folds, 0

@@ -24,7 +24,7 @@ def random_search(seed: int, **words: Any) -> tuple[RandomProblem, GridSearch]:
 
 def do(search: GridSearch, steps: Sequence[Step]) -> list[Findings]:
     """Do steps, and let the writer take what they find."""
-    found = [find_source(step).run(step, search.problems, is_never_expired) for step in steps]
+    found = [find_source(step).run_step(step, search.problems, is_never_expired) for step in steps]
     search.writer.take(found)
     return found
 

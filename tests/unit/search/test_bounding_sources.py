@@ -38,7 +38,7 @@ def test_a_step_that_is_stopped_may_be_repeated() -> None:
     search = new_run(*drawn(p=5, n=48, folds="loo"))
     grow_full_data(search)
     step = LeftOutTrees().step(search.state, search.plan, 0, [0, 1, 2], 100)
-    search.writer.take([LeftOutTrees().run(step, search.problems, lambda: True)])
+    search.writer.take([LeftOutTrees().run_step(step, search.problems, lambda: True)])
     assert not search.state.tried.list_stage.any() and not search.state.cells.decided.any()
 
 
@@ -60,7 +60,7 @@ def test_a_step_that_is_stopped_says_what_it_has_fitted() -> None:
     _, search = random_search(1)
     grow_full_data(search)
     step = next(SupportFits().steps(search.state, search.plan, np.ones(search.state.context.shape[:2], dtype=bool)))
-    stopped = SupportFits().run(step, search.problems, lambda: True)
+    stopped = SupportFits().run_step(step, search.problems, lambda: True)
     assert stopped.was_stopped and stopped.statements == ()
 
 
@@ -161,7 +161,7 @@ def test_no_fold_is_searched_alone_where_the_sampled_folds_agree() -> None:
     search = new_run(*drawn(p=40, n=400, folds="loo", noise=0.1))
     grow_full_data(search)
     steps = list(FoldSamples().steps(search.state, search.plan, np.ones((2, 3), dtype=bool)))
-    findings = [FoldSamples().run(step, search.problems, is_never_expired) for step in steps]
+    findings = [FoldSamples().run_step(step, search.problems, is_never_expired) for step in steps]
     assert [found.n_problems for found in findings] == [2], "the sample alone, and none of the 400 folds"
 
 

@@ -103,7 +103,7 @@ def every_pass(state: GridState) -> list[Step]:
     """Do all passes, and let the writer take them; the steps that were done."""
     source, problems, writer, done = FoldSearches(), problems_of(state), Writer(state, PLAN, Accounts(state)), []
     while steps := list(source.steps(state, PLAN, np.ones(state.context.shape[:2], dtype=bool))):
-        writer.take([source.run(step, problems, is_never_expired) for step in steps])
+        writer.take([source.run_step(step, problems, is_never_expired) for step in steps])
         done += steps
     return done
 
@@ -150,8 +150,8 @@ def test_a_pass_is_the_same_without_the_passes_before(by_rows: bool, monkeypatch
     (step,) = source.steps(state, PLAN, everywhere)
     for n_passes in range(3):
         one = replace(step, n_passes=n_passes)
-        here = source.run(one, problems, is_never_expired)
-        there = source.run(pickle.loads(pickle.dumps(one)), problems_of(state), is_never_expired)
+        here = source.run_step(one, problems, is_never_expired)
+        there = source.run_step(pickle.loads(pickle.dumps(one)), problems_of(state), is_never_expired)
         assert here.is_finished == there.is_finished and len(here.statements) == len(there.statements) == 4
         for mine, other in zip(here.statements, there.statements, strict=True):
             if isinstance(mine, SubproblemBounds):
@@ -169,11 +169,11 @@ def test_the_first_pass_is_done_whatever_the_time_and_others_end_with_theirs() -
     problems, everywhere = problems_of(state), np.ones(state.context.shape[:2], dtype=bool)
     (step,) = source.steps(state, PLAN, everywhere)
     assert step.seconds == np.inf
-    stopped = source.run(step, problems, lambda: True)
+    stopped = source.run_step(step, problems, lambda: True)
     assert stopped.was_stopped and not stopped.is_finished and len(stopped.statements) == 4
     Writer(state, PLAN, Accounts(state)).take([stopped])
     assert np.isfinite(state.cells.nominal).all() and not state.tried.fold_passes  # it may be done again
-    ended = source.run(replace(step, n_passes=1, seconds=-1.0), problems, is_never_expired)
+    ended = source.run_step(replace(step, n_passes=1, seconds=-1.0), problems, is_never_expired)
     assert ended.is_finished and not ended.was_stopped
 
 
