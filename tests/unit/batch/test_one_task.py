@@ -201,7 +201,7 @@ def test_two_classes_of_words(tmp_path: Path) -> None:
     assert outcome.numbers["accuracy"] == record.classes.accuracy and "one_se_test_auc" in outcome.numbers
     (plain,) = make_tasks({"data": data, "vary": how})
     with pytest.raises(
-        BadInput, match=r"has text values .no and yes.: give loss = \"logistic\", or encode = \"onehot\""
+        BadInput, match=r"has text values .no and yes.; give loss = \"logistic\", or encode = \"onehot\""
     ):
         check_with_data([plain])
     once = {"folds": "holdout:0.3", "refit": "training", "one_se": False}
