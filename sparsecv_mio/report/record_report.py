@@ -399,6 +399,8 @@ def _state_error_on_new_rows(record: Record) -> str:
     chosen = f"{record.rule} chose the pair by the CV errors of the grid, so its CV error may be slightly too small"
     if record.least is None:
         chosen = "the CV error was minimised over the grid, and is therefore likely to be slightly too small"
+    if record.estimate:
+        chosen = f"the CV error of the reported pair is only an estimate, which may be {EITHER_SIDE}"
     nested = between = ""
     if record.nested is not None:
         error = format_number(record.nested.error)
