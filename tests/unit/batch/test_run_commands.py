@@ -202,7 +202,7 @@ def test_a_wrong_plan_is_refused_before_anything_is_written(
     [
         (["batch", "PLAN"], "--out is missing"),
         (["batch", "PLAN", "--out", "o", "--index", "1"], "--index and --of require each other"),
-        (["batch", "PLAN", "--out", "o", "--index", "2", "--of", "2"], "--index 2 of 2"),
+        (["batch", "PLAN", "--out", "o", "--index", "2", "--of", "2"], "--index: 2 is out of range for --of 2"),
         (["batch", "no.toml", "--out", "o"], "plan"),
         (["batch", "PLAN", "extra", "--out", "o"], "give one plan at a time"),
         (["batch", "status"], "name the folder of a batch"),
