@@ -230,4 +230,4 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
         checks.require(weighed_error.weight >= 0.0, f"{path}tried[{j}].weight", f"{weighed_error.weight!r} is below 0")
     words = f"is {chosen.weight!r}, but the weight with the minimum error is {best.weight!r}"
     checks.require(chosen.weight == best.weight, f"{path}weight", words)
-    checks.end_part(f"error of the models that {len(chosen.tried)} weights chose with an outer fold held out")
+    checks.end_part(f"nested errors of the models that each of {len(chosen.tried)} weights of the instability chose")

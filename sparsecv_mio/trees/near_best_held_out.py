@@ -7,9 +7,9 @@ be the best support without the rows N, and h_N its held-out loss. If this S is 
     T < F_S <= F_S^(-N) + h_N <= u_N + h_N.
 
 Therefore h_N is at least `T - u_N`, or S is listed. A Newton step from the full-data fit of a listed support gives an
-interval for its held-out loss (`trees/glm_left_out`). On the rows N, a fit without these rows has a larger loss than
-the full-data fit. The bound reaches h_N as soon as T exceeds the minimum of F by half of this difference, so short
-lists are sufficient.
+interval for its held-out loss (`trees/glm_left_out`). Let d be the loss on N of the fit without N, minus that of
+the full-data fit. The lower bound `T - u_N` reaches h_N as soon as T exceeds the minimum of F by d / 2, so short lists
+are sufficient.
 
 For an upper bound on h_N, choose a number `level`. Let `anywhere` be an upper bound on the loss of the rows N at all
 points with F of at most `level`. Let `most` be such a bound at all fits of the size with F of at most `level`. Suppose

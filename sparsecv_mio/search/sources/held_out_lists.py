@@ -1,4 +1,7 @@
-"""Lists of near-optimal full-data supports, refitted without each fold to bound all folds of a pair at once."""
+"""Lists of near-optimal supports of the full data.
+
+Refits of these supports with each fold held out bound the held-out losses of all folds of a pair at once.
+"""
 
 from __future__ import annotations
 
