@@ -666,7 +666,7 @@ def collect_answer_warnings(
     """
     notes = [_describe_duplicate_rows(data, folds), *_describe_factors_of_subjects(data, folds)]
     notes += _describe_numbers_of_subjects(data, folds)
-    notes.append(_describe_exposures(data))
+    notes += [_describe_exposures(data), _describe_unsorted_dates(data, folds)]
     columns = {name: data.X[:, data.names.index(name)] for name in coefficients}
     if data.classes is not None and columns:
         scores = intercept + np.column_stack(list(columns.values())) @ list(coefficients.values())
@@ -678,6 +678,19 @@ def collect_answer_warnings(
             columns = {}
     notes += [_describe_pure_level(data, name, column) for name, column in columns.items()]
     return tuple(filter(None, notes))
+
+
+def _describe_unsorted_dates(data: Dataset, folds: FoldPlan) -> str:
+    """Return a warning if folds in the order of the rows meet rows that are not in the order of their dates."""
+    forms = () if data.reading is None or not folds.spec.startswith("forward") else data.reading.date_forms
+    dates = {name: data.X[:, data.names.index(name)] for name in forms if name in data.names}
+    if not dates or any((np.diff(days) >= 0.0).all() for days in dates.values()):
+        return ""
+    column = quote_names([next(iter(dates))])
+    return (
+        f"the rows are not in the order of {column}, but {folds.spec} predicts each fold from the rows before it; "
+        f"sort the file by {column}"
+    )
 
 
 def _describe_duplicate_rows(data: Dataset, folds: FoldPlan) -> str:

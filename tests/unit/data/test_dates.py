@@ -178,3 +178,15 @@ def test_a_frame_of_dates_is_not_said_to_hold_text() -> None:
     frame = pd.DataFrame({"seen": pd.date_range("2024-01-21", periods=8), "y": np.arange(8.0)})
     with pytest.raises(BadInput, match="column 'seen' holds '2024-01-21 00:00:00', which looks like a date, in "):
         sc.solve(frame, "y")
+
+
+def test_forward_folds_of_rows_out_of_order_are_named() -> None:
+    rng = np.random.default_rng(0)
+    days = pd.date_range("2024-01-01", periods=40)
+    frame = pd.DataFrame({"when": days.strftime("%Y-%m-%d"), "a": rng.normal(size=40), "y": rng.normal(size=40)})
+    asked = {"folds": "forward:4", "gammas": [0.1], "taus": [1], "dates": "days"}
+    mixed = frame.sample(frac=1.0, random_state=1)
+    for table, is_named in ((frame, False), (mixed, True)):
+        record = sc.solve(table.reset_index(drop=True), "y", **asked)
+        assert any("the rows are not in the order of when" in note for note in record.warnings) == is_named
+    assert not any("not in the order" in note for note in sc.solve(mixed, "y", **asked | {"folds": "4"}).warnings)
