@@ -365,7 +365,9 @@ class Descent(Watched):
             now = self.here.state.bounds()
             best = float(now.nominal[now.best]) * self.context.cv_error_factor
             stage += f"; best so far {format_number(best)} at gamma {gamma:.4g}, tau {tau}"
-        nodes, mios = journal.nodes + state.nodes, journal.mios + state.mios
+        nodes, mios = journal.nodes, journal.mios  # which include those of a trial that was judged
+        if trial is not None:
+            nodes, mios = nodes + state.nodes, mios + state.mios
         return replace(state, nodes=nodes, mios=mios, stage=stage, proved=None)
 
     def trace_line(self) -> dict[str, Any]:

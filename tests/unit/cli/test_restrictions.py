@@ -148,6 +148,10 @@ def test_levels_enter_by_themselves_with_other_losses_and_many_features(
     data, wide = write_words(tmp_path / "words.csv"), write_words(tmp_path / "wide.csv", numbers=40)
     same = ["--encode", "onehot", "--gamma", "1", "--tau", "1", "--folds", "3"]
     assert run(["solve", data, "-t", "late", "--drop", "y", "--loss", "logistic", *same]) == 0
-    assert "in --tau (factors are not supported with logistic loss" in capsys.readouterr().err
+    assert "because --loss logistic does not support counting all levels of a column as one" in capsys.readouterr().err
     assert run(["solve", wide, "-t", "y", "--drop", "late", *same]) == 0
-    assert "in --tau (this makes the proof faster; --count factors" in capsys.readouterr().err
+    expected = (
+        "because this makes the proof faster with 3 folds and 44 columns; "
+        "--count factors counts all levels of a column as one feature"
+    )
+    assert expected in capsys.readouterr().err

@@ -114,7 +114,7 @@ def test_dependent_subsets_need_a_ridge_weight_and_others_do_not() -> None:
         data = sc.Dataset.from_arrays(columns, rng.normal(size=20))
         for zero in (0, 0.0, "0", " 0.0"):
             with pytest.raises(
-                BadInput, match="^gamma 0: [^\n]* linearly dependent: [^\n]*, or give a gamma of at least 1e-08$"
+                BadInput, match="^gamma 0: [^\n]* linearly dependent; [^\n]*, or give a gamma of at least 1e-08$"
             ):
                 sc.best_subsets(data, gammas=zero, taus=[1, most])
         assert sc.best_subsets(data, gammas=1e-9, taus=[1]).status == "proved"
