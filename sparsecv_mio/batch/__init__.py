@@ -1,4 +1,4 @@
-"""Batches of runs: a plan is expanded into tasks, tasks store their outcomes in a folder, and a table collects them.
+"""Batches of runs: a plan describes many runs, each run is a task, and a table collects the outcomes of all tasks.
 
 This folder also compares MIO backends and draws figures of many runs. The rest of the package does not import this
 folder (:mod:`sparsecv_mio.satellites`).

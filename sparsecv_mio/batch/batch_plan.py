@@ -1,4 +1,4 @@
-"""Plans of batches: checks of their settings, and their expansion into tasks, one for each combination of values."""
+"""Functions that check the plan of a batch and expand the plan into tasks, one for each combination of values."""
 
 from __future__ import annotations
 

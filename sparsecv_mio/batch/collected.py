@@ -1,8 +1,8 @@
 """Functions that verify the records of a batch and collect its outcomes in one table.
 
-`collect` verifies each result only once on a machine. A result is known by a digest of its file, its data, its folds
-and the sources of the package. The digests are in the cache folder of the user, not in the folder of the batch: results
-that came from another machine are verified here.
+`collect` verifies each result only once on each machine. It recognises a verified result by a digest of the result
+file, the data, the folds and the source code of the package. These digests are stored in the cache folder of the user,
+not in the folder of the batch. Results that were copied from another machine are therefore verified again.
 """
 
 from __future__ import annotations

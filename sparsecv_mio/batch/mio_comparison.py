@@ -1,4 +1,4 @@
-"""Functions that compare the running time and correctness of MIO backends on the same problems, and tables of both."""
+"""Functions that run several MIO backends on the same problems, check the answers, and tabulate the running times."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """TreeCV, GLRU and IACV (`sparsecv_mio.oracles`) as tasks of a batch.
 
-Each task scores one setting of a model by cross-validation or leave-one-out. It chooses no setting and refits no model.
-The setting `way` selects one of these three methods or the ordinary computation with a fit for each fold, so that their
-times can be compared. The reported seconds are the time of the scoring alone. Before the timing, a run on a few rows
-loads and compiles the code.
+Each task estimates the error of one model with given parameters, by cross-validation or leave-one-out. It chooses no
+parameters and returns no model. The setting `way` selects either the method or the ordinary computation with one fit
+for each fold, so that their times can be compared. The reported seconds are the time of this estimation alone. Before
+the timing starts, a run on a few rows loads and compiles the code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Figures of many runs: performance profiles, box plots, and means with standard errors over a parameter."""
+"""Figures of many runs: performance profiles, box plots, and plots of means and standard errors against a parameter."""
 
 from __future__ import annotations
 

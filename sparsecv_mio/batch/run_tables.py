@@ -1,4 +1,4 @@
-"""The results of a batch as a table with one row for each run, and tables for papers that summarise the runs."""
+"""Functions that tabulate the results of a batch: one row for each run, or summaries of the runs for a paper."""
 
 from __future__ import annotations
 
