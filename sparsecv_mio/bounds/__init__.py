@@ -1,1 +1,1 @@
-"""Certified bounds on training objectives, held-out errors and CV errors, mostly without branching."""
+"""Certified bounds on training objectives, held-out errors and CV errors, most of them without branch and bound."""

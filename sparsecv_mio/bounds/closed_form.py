@@ -1,6 +1,6 @@
 """Bounds in closed form: the training-loss bound, bounds implied at other (gamma, tau) pairs, and the ridge ball.
 
-A pair is a size tau and a ridge penalty gamma.
+A pair (gamma, tau) is a ridge penalty gamma and a size tau.
 
 **Training-loss bound.** The held-out error of a fold is at least the minimum training objective on all rows minus the
 minimum training objective on the training rows of the fold.
@@ -10,21 +10,21 @@ without the rows N of a fold, and `h_N(b)` the sum of squared errors of b on N. 
 
     f(support of b) <= f(b) = f^(-N)(b) + h_N(b),
 
-where `f(support of b)` is the minimum over all coefficients on the support and over the intercept. On the right side
-the intercept is that of the fold. Let b be an optimum of the fold with at most tau nonzero coefficients. Then
-`f^(-N)(b) <= u` for every feasible value u of the problem of the fold, and
+Here `f(support of b)` is the minimum of f over all coefficients on the support of b and over the intercept. On the
+right side, the intercept is that of the fit without N. Let b be an optimum of the fold with at most tau nonzero
+coefficients. Then `f^(-N)(b) <= u` for every feasible value u of the problem of the fold, and
 
 * `h_N(b) >= v - u` for every lower bound v on the minimum of f over supports of tau columns;
-* given a list of *every* support S of tau columns with `f(S) <= T`: the support of b is in the list, or `h_N(b) > T -
-  u`.
+* if a list has *every* support S of tau columns with `f(S) <= T`, the list has the support of b, or `h_N(b) > T - u`.
 
-`training_loss_bound` computes these two bounds; for an empty list, v is T. N is the set of all rows on which the fold
-does not train. If the fold scores only some rows of N (`FoldPlan.scores_all_left_out` is False), the bounds do not
+`training_loss_bound` computes both bounds. If the list is empty, T is a valid v. N is the set of all rows on which the
+fold does not train. If the fold scores only some rows of N (`FoldPlan.scores_all_left_out` is False), the bounds do not
 hold.
 
 **Rounding.** `training_loss_bound` makes no allowance for rounding errors of v, T and u. The caller lowers v or T, and
-raises u, by bounds on these errors. If ties count as optimal, the caller also raises u by the tolerance of ties. The
-argument `allowances` bounds all other rounding errors.
+raises u, by bounds on these errors. If ties count as optimal, the caller also raises u by the tolerance for ties. The
+argument `allowances` bounds all other rounding errors. In the table, `keep` and `slack` are the allowances of a tree
+for its own rounding errors (`kernels.nodes`).
 
 ======================= ==================================== ==============================================
 where                   v or T is lowered by                 u is raised by
@@ -38,33 +38,33 @@ lists, by refits        `keep`, `slack`, ROWS_ROUNDING       the error of a refi
 
 **Held-out weights.** Let `V_t` be a lower bound on the minimum of `f^(-N)(b) + t h_N(b)` over b with at most tau
 nonzero coefficients, for a weight t > 0 of the held-out rows. Then `h_N(b) >= (V_t - u) / t` for the optimum b of the
-fold (docs/theory/bounds.md, section 10). `held_out_error_bounds` takes the best of the weights `LEFT_OUT_WEIGHTS`;
-:mod:`sparsecv_mio.bounds.more_weight` computes V_t.
+fold (docs/theory/bounds.md, section 10). `held_out_error_bounds` returns the largest of the bounds for the weights in
+`LEFT_OUT_WEIGHTS`. The numbers V_t come from :mod:`sparsecv_mio.bounds.more_weight`.
 
-**Other pairs.** Lower bounds of the optimum f at some pairs (gamma, tau) imply lower bounds at other pairs.
+**Other pairs.** Lower bounds on the minimum objective at some pairs (gamma, tau) imply lower bounds at other pairs.
 
-**Lemma.** `f(gamma, tau) = min { ||y - Xb||^2 + (gamma/2) ||b||^2 : ||b||_0 <= tau }` never rises with tau. For every
-tau it is a concave function of gamma that never falls and is at least 0 at gamma = 0.
+**Lemma.** `f(gamma, tau) = min { ||y - Xb||^2 + (gamma/2) ||b||^2 : ||b||_0 <= tau }` is nonincreasing in tau. For
+every tau it is concave and nondecreasing in gamma, and at least 0 at gamma = 0.
 
 *Proof.* A larger tau allows more vectors b. For every b the objective is affine in gamma with slope `||b||^2 / 2 >= 0`.
-A minimum of such functions is concave and never falls. At gamma = 0 the objective is a sum of squares.
+A minimum of such functions is concave and nondecreasing. At gamma = 0 the objective is a sum of squares.
 
 Therefore a lower bound at tau holds at every smaller tau, and a lower bound at gamma holds at every larger gamma.
 Between two gammas, the linear interpolation of their lower bounds is a lower bound. At gamma = 0, the number 0 is such
 a lower bound.
 
-**Ridge ball.** All coefficient vectors whose objective is at most a given number lie in a ball, which bounds their
+**Ridge ball.** All coefficient vectors whose objective is at most a given number lie in a ball. The ball bounds their
 held-out errors.
 
 **Theorem** (docs/theory.md, section 2, with eps = lam). Let b0 be the ridge fit on *all* columns of the training rows,
 Q their Gram matrix and `M = Q + diag(penalty)`. Then `||b - b0||_M^2 = f(b) - f(b0)` for every b. All b with
 `f(b) <= ubar`, for any support, therefore lie in the ball of radius `sqrt(ubar - f(b0))` about b0 in the norm of M. For
-held-out rows X with targets u
+held-out rows X with targets z
 
-    | ||u - X b|| - ||u - X b0|| |  <=  radius sqrt(reach),        reach = largest eigenvalue of X M^{-1} X',
+    | ||z - X b|| - ||z - X b0|| |  <=  radius sqrt(reach),        reach = largest eigenvalue of X M^{-1} X',
 
-for all b in the ball. For a single row x, `reach` is `x'M^{-1} x`. :mod:`sparsecv_mio.problem.problem` treats a centre
-b0 with rounding errors.
+for all b in the ball. For a single row x, `reach` is `x'M^{-1} x`. A computed centre b0 has a rounding error, which
+:mod:`sparsecv_mio.problem.problem` bounds.
 
 **Rounding.** Bounds are widened by bounds on the rounding errors of the centre, its value and the rows.
 
@@ -83,7 +83,7 @@ kernels `level_sets`  the ridge fit of the columns    `ubar` by the allowance of
 
 The kernel `level_sets` computes the minimum and maximum of a quadratic function over the ball exactly (S-lemma), by an
 eigendecomposition. This module applies the inequality above to all held-out rows together and, if the rows are
-available, to each of them separately. The tighter bounds are returned.
+available, to each row separately. It returns the tighter bounds.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Bounds on the held-out error of every subproblem (gamma, tau, fold), without branch and bound, for `compute_bounds`.
+"""Bounds on the held-out error of every subproblem (gamma, tau, fold), computed without branch and bound.
 
-A `BoundsTable` has the certified bounds, and only its `Interval` objects may be used to exclude pairs (tau, gamma). A
-`PrintedTable` has the bounds as printed in the paper of Cory-Wright and Gomez; it has no method that returns an
-`Interval`. Theorem 2.4 and Corollary 2.7 of the paper are false as printed (docs/theory/bounds.md, section 6), so the
-numbers of `printed_ends` are estimates only.
+The class `BoundsTable` has certified bounds, and only these bounds may exclude pairs (tau, gamma). The class
+`PrintedTable` has the bounds as printed in the paper of Cory-Wright and Gomez. Theorem 2.4 and Corollary 2.7 of the
+paper are false as printed (docs/theory/bounds.md, section 6). The numbers of a `PrintedTable` are therefore estimates,
+and no method of this class returns an `Interval`.
 
 **Logistic and Poisson loss.** Local search finds a support of each size in every fold. The training objective u of this
 support is an upper bound on the minimum of the fold. All fits whose objective is at most u lie in an ellipsoid, which
 bounds their held-out loss h (docs/theory/glm.md, section 8). In addition, h is at least F* - u. Here F* is a lower
-bound on the minimum objective of the full data, computed at the roots of its branch-and-bound trees.
+bound on the minimum objective of the full data, computed at the root of a branch-and-bound tree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Intervals without branching for the held-out error of one fold, at one gamma and for every tau."""
+"""Bounds on the held-out error of one fold for every tau at one gamma, computed without branch and bound."""
 
 from __future__ import annotations
 

@@ -1,25 +1,27 @@
-"""Changes of the errors of all rows if a fold is held out: their sums, computed or bounded.
+"""The sum of the absolute changes of all squared errors when a fold is held out, computed or bounded.
 
-Let b be the full-data model and b^(-N) the model of all rows except the rows N of a fold. Row i has target y_i,
-features x_i and weight w_i. The change by holding out N is (docs/theory/instability.md)
+Let b be the full-data model, and b^(-N) the model fitted without the rows N of a fold. Row i has target y_i, features
+x_i and weight w_i. Holding out N changes the errors by (docs/theory/instability.md)
 
     sum over all rows i of w_i | (y_i - x_i' b^(-N))^2 - (y_i - x_i' b)^2 |.
 
-The two models may have different supports. The fits of one support in all folds are computed together, from the moments
-of all rows minus those of the fold. Residuals of the rows refine these fits, and the last correction bounds the error
-of the predictions. A fit that is not accurate enough is computed again from the rows, by `problem.objective.fit`.
+The two models may have different supports. The fits of one support in all folds are computed together: the moments of
+each fold are subtracted from the moments of all rows. The residuals of the rows then correct the fits, and the size of
+the last correction bounds the error of the predictions. A fit that is not accurate enough is computed again from the
+rows, by `problem.objective.fit`.
 
-If the best model without the fold is unknown, the change is bounded. Let r be the residuals of the full-data model and
-T the training rows of the fold. Let u be an upper bound on the training objective of every model that may be optimal
-without N. Let h_N, the squared error on N of the best model without N, lie in the interval [lower, upper]. Then
+If the best model without the fold is unknown, the change is bounded. Let r be the residuals of the full-data model,
+r^(-N) those of the model without N, and T the training rows of the fold. Let u be an upper bound on the training
+objective of every model that may be optimal without N. Let h_N, the squared error on N of the best model without N, lie
+in the interval [lower, upper]. Then
 
     training rows    |R_T - u|^+ <= change <= min( R_T + u, d (2 sqrt(R_T) + d) ),     R_T = ||r_T||^2
     rows of N        |h_N - R_N| <= change <= h_N + R_N,                               R_N = ||r_N||^2
 
-and the change of a single row N is exactly `|h_N - R_N|`. The number d is a bound on `||r_T - r_T^(-N)||`, the distance
-of the residuals of the two models on T. It comes from a dual point s r_T, for any number s, with dual value D(s r_T):
-`||r_T^(-N) - s r_T||^2 <= u - D(s r_T)` (the residual ball of theory section 2). For other losses, R_T and R_N are sums
-of losses instead of squares, and the bounds with d are not available.
+If N is a single row, its change is exactly `|h_N - R_N|`. The number d bounds `||r_T - r_T^(-N)||`, the distance on T
+between the residuals of the two models. To compute d, the vector s r_T is used as a dual point, for some number s. If
+this point has the dual value D, then `||r_T^(-N) - s r_T||^2 <= u - D` (theory section 2, residual ball). For other
+losses, R_T and R_N are sums of losses instead of squares, and the bounds with d are not available.
 """
 
 from __future__ import annotations

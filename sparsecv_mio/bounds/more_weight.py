@@ -5,19 +5,19 @@ Let f be the training objective of a fold, h the squared error on its held-out r
 
     h(b*) >= (V_t - u) / t        for every V_t <= min over b of f(b) + t h(b), at most tau nonzero, and u >= f(b*).
 
-At t = 1 this is the training-loss bound (:mod:`sparsecv_mio.bounds.closed_form`), up to the intercept, and one V_1
-holds for all folds. If V_t is below the minimum, the bound decreases by the difference divided by t. On the other hand,
-the minimiser of f + t h fits the held-out rows better than b*. The better fit also lowers the bound, and more so for
-larger t. Large weights therefore give the best bounds if relaxations are far from the minimum, as with small penalties.
-Small weights give the best bounds if a fold contains rows that no model fits well.
+At t = 1 this is, up to the intercept, the training-loss bound (:mod:`sparsecv_mio.bounds.closed_form`), and one number
+V_1 is valid for all folds. Two effects make the bound smaller than h(b*). First, V_t may be smaller than the minimum of
+f + t h; the bound then loses the difference divided by t. Large weights reduce this loss. They are best if relaxations
+are weak, as they are with small penalties. Second, the minimiser of f + t h fits the held-out rows better than b*.
+Small weights reduce this loss. They are best if a fold contains rows that no model fits well.
 
-V_t never rises with tau and is concave in gamma (:mod:`sparsecv_mio.bounds.closed_form`), so a relaxation at one pair
-(tau, gamma) also bounds other pairs. If V_t is the minimum or the value of the relaxation, it is concave in t. Then
-(V_t - u) / t has one peak, and an ascent finds the best t.
+V_t is nonincreasing in tau and concave in gamma (:mod:`sparsecv_mio.bounds.closed_form`), so a relaxation at one pair
+(tau, gamma) also gives bounds at other pairs. If V_t is the minimum or the value of the relaxation, it is concave in t.
+Then `(V_t - u) / t` has a single local maximum, and an ascent finds the best t.
 
-Branch-and-bound trees also use multipliers of the normal equations, which increase V_t. With multipliers V_t never
-rises with tau and never falls with gamma, but it need not be concave in gamma. V_t at one pair is then a bound only at
-smaller sizes and larger gammas.
+Branch-and-bound trees also use multipliers of the normal equations, which increase V_t. With multipliers, V_t is still
+nonincreasing in tau and nondecreasing in gamma, but it need not be concave in gamma. The V_t of one pair is then a
+bound only at smaller sizes and larger gammas.
 
 **Multipliers of the normal equations.** Let `f(b) = yy - 2 c'b + b'M b`, and let b* be the fit of a support. If column
 j is in the support, `(M b* - c)_j = 0`; otherwise `b*_j = 0`. Therefore, for every support
@@ -30,12 +30,12 @@ and for any weight t > 0 and any vector nu of multipliers (docs/theory/bounds.md
 
 with `u >= f(b*)`. Let Q_h, c_h and yy_h be the moments of the held-out rows, and N = diag(nu). The minimisation over b
 is again a best-subset problem, with the matrix `M + t Q_h + (N M + M N) / 2`, the vector `c + t c_h + N c / 2` and the
-number `yy + t yy_h`. With nu = 0, the minimum may be at a b that is not the fit of its support and fits the held-out
-rows better. A nonzero multiplier penalises this deviation, separately for each column.
+number `yy + t yy_h`. With nu = 0, the minimiser need not be the fit of its support; it may fit the held-out rows better
+than that fit. A nonzero multiplier penalises the deviation of one column from the fit.
 
-The same matrix limits the diagonal w of the perspective relaxation, so nu and w are chosen together. V is a minimum of
-affine functions of (nu, w), and therefore concave. Its maximisation has a logarithmic barrier, which keeps the matrix
-minus `diag(w)` positive definite.
+The perspective relaxation needs a diagonal w for which this matrix minus `diag(w)` is positive semidefinite. Therefore
+nu and w are chosen together. As a minimum of affine functions of (nu, w), V is concave. A logarithmic barrier keeps the
+matrix minus `diag(w)` positive definite while V is maximised.
 """
 
 from __future__ import annotations

@@ -3,11 +3,10 @@
 The problem is that of one fold or of the full data, at one gamma. Columns are divided by the square roots of the
 diagonal of the matrix M, so that M has a unit diagonal. A diagonal w is given for which `M - diag(w)` is positive
 semidefinite. Kernels multiply the columns by `1 / sqrt(w)` to obtain their normal form; trees compute their normal form
-(`trees.normal_form`) from the problem directly. docs/notation.md lists all coordinates.
+(`trees.normal_form`) from the problem directly. docs/notation.md lists all coordinate systems.
 
-`screened` applies safe screening to the supports that are at least as good as the incumbent. It includes the columns
-that are in all these supports, and excludes the columns that are in none of these supports (docs/theory/bounds.md,
-section 3).
+`screened` finds columns that are in every support at least as good as the incumbent, and columns that are in no such
+support (safe screening; docs/theory/bounds.md, section 3). It includes the first and excludes the second.
 """
 
 from __future__ import annotations
