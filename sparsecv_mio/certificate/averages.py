@@ -1,7 +1,7 @@
-"""Checks of an averaged model: weights of its pairs, the average of their models, and the subset that approximates it.
+"""Checks of an averaged model: the weights of the pairs, the averaged coefficients, and the approximating subset.
 
-A pair is a size tau and a ridge penalty gamma. The weight of a pair in the average falls with its distance from the
-best pair.
+A pair (tau, gamma) is a size and a ridge penalty. The smaller the CV error of a pair, the larger its weight in the
+average.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The result of a verification: parts that were verified, fields that disagree, and how each field was checked.
+"""The result of a verification: the verified parts, the fields that disagree, and how each field was checked.
 
-Each check belongs to a part, such as the table, and names the fields that it concerns. The report describes a field as
-*recomputed*, *bounded* or only *read*, according to the checks that name it. A field is bounded if at least one part
-compares it with recomputed numbers or with other fields.
+Each check belongs to a part of the record, such as the table, and names the fields that it concerns. The report calls a
+field *recomputed* if a check computes its value again. It calls a field *bounded* if a check only compares the field
+with recomputed numbers or with other fields. It calls all other fields *read*.
 """
 
 from __future__ import annotations

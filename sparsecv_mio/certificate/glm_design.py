@@ -1,10 +1,10 @@
-"""Fits with logistic or Poisson loss by their definition, and proofs by branching that a support is optimal.
+"""Fits with logistic or Poisson loss by their definition, and proofs of optimality by branch and bound.
 
 All computations use `problem.glm_objective`. A support is optimal if no other support of its size has a lower
-objective. The proof uses one rule: more columns never raise the minimum objective, so no subset of a set of columns has
-a lower objective than the whole set. Branching starts from all columns and removes or includes one column at a time.
-Branching ends if the bound of every remaining set is above the objective of the support. The number of fits is limited
-(`MOST_FITS`), so the proof succeeds for few features only.
+objective. The proof uses one rule: additional columns never raise the minimum objective. Therefore no subset of a set
+of columns has a lower objective than the set. Branching starts from all columns and removes or includes one column at a
+time. Branching ends when the objective of every remaining set is above the objective of the support. The number of fits
+is limited (`MOST_FITS`), so the proof succeeds for few features only.
 """
 
 from __future__ import annotations

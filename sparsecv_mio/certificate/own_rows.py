@@ -1,9 +1,9 @@
-"""Independent recomputation of fold-specific preprocessing for `verify`.
+"""Recomputation of fold-specific preprocessing (imputation and scaling) for `verify`, independent of the search.
 
 If columns are imputed or scaled by the training rows of each fold, the folds of a record are checked on the expanded
 table of :mod:`sparsecv_mio.data.rows_of_folds`. This module computes the values of that table again from the data, with
-separate code, and compares the values fold by fold. The sums of this module have no rounding errors, and its medians
-come from sorted numbers.
+separate code, and compares the values fold by fold. This module sums without rounding errors and computes medians by
+sorting.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Predictions from a record: its coefficients by name, applied to the columns of new rows."""
+"""Predictions for new rows: the coefficients of a record are applied to the columns of the same names."""
 
 from __future__ import annotations
 

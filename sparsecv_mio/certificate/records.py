@@ -1,4 +1,4 @@
-"""The record of `solve`: the answer with all information that is needed to check it, under a versioned schema.
+"""The record of `solve`: the answer and all information needed to check it, in a versioned schema.
 
 Objectives and errors are in squared units of the target; coefficients are in units of the target per unit of the
 column.

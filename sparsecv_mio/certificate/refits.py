@@ -1,10 +1,10 @@
-"""Checks of full-data fits: by refits, by enumeration of all supports, and by exchange of one column.
+"""Checks that reported supports are optimal: by refits, by enumeration of all supports, and by exchanges of one column.
 
-If there are too many supports to enumerate, every exchange of one column is tried in every fold; an exchange that
-lowers the objective shows that the support is not optimal. Let G be the Gram matrix of the training rows, M the sum of
-G and the penalty, and c the products of the columns with the target. For the support S, let b be the fit,
-`V = M_S^{-1}` and `B = V G_S.`, with `G_S.` the rows S of G. Removing column j and adding column i changes the
-objective by (theory sections 4 and 10)
+If there are too many supports to enumerate, every exchange of one column is tried. If an exchange lowers the training
+objective, the support is not optimal. Let G be the Gram matrix of the training rows, M the sum of G and the penalty,
+and c the products of the columns with the target. For the support S, let b be the fit and `V = M_S^{-1}`. Let `G_S.` be
+the rows S of G, and `B = V G_S.`. Removing column j and adding column i changes the objective by (theory sections 4 and
+10)
 
     b_j^2 / V_jj  -  (e_i + B_ji b_j / V_jj)^2 / (d_i + B_ji^2 / V_jj),     e = c - G b,  d_i = M_ii - G_iS B_i
 """

@@ -1,4 +1,4 @@
-"""Functions that check fields of one kind of target: class names, error of a constant model, accuracy."""
+"""Functions that check the fields that depend on the target: class names, error of a constant model, accuracy."""
 
 from __future__ import annotations
 

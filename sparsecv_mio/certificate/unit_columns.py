@@ -5,8 +5,8 @@ H and the objective f(S). Let N be the held-out rows of a fold. Then the objecti
 
     f^(-N)(S) = f(S) - e_N' (I - H_NN)^{-1} e_N,        held-out residual = (I - H_NN)^{-1} e_N
 
-With the intercept `fold`, columns are centred on all rows and 1/n is added to H. Weighted rows are multiplied by the
-square roots of their weights, and the product of two such roots divided by the total weight replaces 1/n. The second
+With the intercept `fold`, columns are centred on all rows and 1/n is added to every entry of H. If row i has the weight
+w_i, the row is multiplied by `sqrt(w_i)`, and `sqrt(w_i w_j) / (sum of all w)` replaces 1/n in entry (i, j). The second
 closed form uses the Gram matrices of training rows.
 """
 

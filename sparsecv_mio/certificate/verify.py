@@ -3,7 +3,7 @@
 The module uses no code of the search. It rebuilds the folds from their specification, refits the supports by
 `problem.objective` and sums the errors again. If at most 15 features can vary between supports, the module proves by
 enumeration that the supports are optimal. Fields that are too expensive to recompute are checked against bounds or only
-read; the report lists how each field was checked (:mod:`sparsecv_mio.certificate.checked_fields`).
+read. The report states how each field was checked (:mod:`sparsecv_mio.certificate.checked_fields`).
 """
 
 from __future__ import annotations
