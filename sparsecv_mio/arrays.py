@@ -1,4 +1,4 @@
-"""Array types for signatures, sizes of row blocks in loops, and exact products of floating-point numbers."""
+"""Array types for type annotations, block sizes for loops over rows, and exact products of floating-point numbers."""
 
 from __future__ import annotations
 

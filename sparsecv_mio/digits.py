@@ -1,7 +1,7 @@
-"""Formatting of numbers and names on the screen, in reports, in tables and in messages.
+"""Functions that format numbers and names for the screen, reports, tables and messages.
 
-A number is written with the requested number of significant digits. Numbers below 1e12 are written with all digits
-before the decimal point, so that large numbers stay comparable. Long lists of names are shortened, and names that
+A number is written with the requested number of significant digits. Numbers from 1 to 1e12 always show all digits
+before the decimal point, so that large numbers can be compared. Long lists of names are shortened, and names that
 contain a comma are quoted.
 """
 

@@ -1,6 +1,7 @@
-"""The exceptions of the package, each with the exit code of the command line.
+"""The exceptions of the package, and the exit code that a command returns after each of them.
 
-`need_extra` and `naming_extras` raise `MissingPackage` with the name of the extra that installs an optional package.
+If an optional package is not installed, `need_extra` and `naming_extras` raise `MissingPackage`. The message names the
+extra that installs the package.
 """
 
 from __future__ import annotations

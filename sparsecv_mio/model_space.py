@@ -1,6 +1,6 @@
 """The set of models that a search compares: required and excluded columns, ridge weights and support sizes.
 
-The functions parse texts and lists into `Restrictions`, ridge weights and support sizes, and supply the default values.
+The functions convert texts and lists to `Restrictions`, ridge weights and support sizes, and supply default values.
 They have no side effects and need no numerical library. A text that cannot be parsed raises an error whose one-line
 message names the option.
 """

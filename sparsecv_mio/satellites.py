@@ -1,4 +1,4 @@
-"""Satellites: optional folders of this package, which the rest of the package (the core) does not import.
+"""Satellites: optional folders that the rest of the package (the core) does not import.
 
 The core runs without the satellites. The `__init__` of a satellite names its commands in `COMMANDS`, each with its
 module in the folder. It may also name `WARM_UP`, a function that compiles the kernels of the satellite, and

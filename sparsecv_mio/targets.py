@@ -1,4 +1,4 @@
-"""The losses, their requirements on the target, and the words in which results for each loss are reported.
+"""The losses, their requirements on the target, and the terms in which the results for each loss are reported.
 
 `problem/row_losses` defines the losses mathematically. This module imports no numerical library, so the command line
 can be parsed without numpy.

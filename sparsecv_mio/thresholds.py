@@ -1,7 +1,6 @@
-"""Numbers of columns, folds and bytes at which a computation changes its algorithm.
+"""Numbers of columns, folds or bytes above which a computation uses another algorithm.
 
-Each threshold was found by timing the algorithms below and above the threshold. The two algorithms give the same
-answer.
+Each threshold comes from measured running times of both algorithms. Both algorithms give the same answer.
 """
 
 from __future__ import annotations
