@@ -241,7 +241,8 @@ def _certified_lines(record: records.Record, digits: int) -> list[str]:
     if has_wide_ties(record):
         lines.append(
             "ties: in some fold, subsets with the same training error have different held-out errors; this widens the "
-            f"interval by up to {format_number(certificate.tie_width, digits)}, and another pair may have the minimum"
+            f"interval by up to {format_number(certificate.tie_width, digits)}, and the reported pair has the smallest "
+            "upper bound"
         )
     loosest = record.loosest
     if loosest is not None and (loosest.tau, loosest.gamma) != (certificate.tau, certificate.gamma):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sparsecv_mio.certificate.records import Least, Record, TableRow
 from sparsecv_mio.digits import format_interval, format_with_zeros, interval_digits
 from sparsecv_mio.report.layout import mark_estimate
+from sparsecv_mio.units import WORST_ROUNDING
 
 MAX_SIZES = 25  # rows of the table of sizes; with more sizes it shows powers of two and the neighbours of the choice
 NEIGHBOURS = 2  # sizes shown to each side of the chosen one in a shortened table
@@ -58,9 +59,11 @@ class SizeRow:
         return self.lower if self.excluded else self.row.cv_error
 
     def describe_error(self, digits: int) -> str:
-        """Return the CV error as text, marked as an estimate or as a bound where it is one."""
+        """Return the CV error as text, marked as an estimate, as a bound, or as one of tied subsets where it is one."""
         if self.excluded:
             return describe_bounds(self.lower, self.upper, digits)
+        if not self.row.estimate and self.upper - self.lower > WORST_ROUNDING * self.upper:
+            return f"{describe_bounds(self.lower, self.upper, digits)} (tied)"
         return mark_estimate(format_with_zeros(self.row.cv_error, digits), self.row.estimate)
 
 

@@ -59,10 +59,14 @@ def first_bounds(state: GridState, plan: Plan, running: Sequence[Step]) -> Itera
 
 
 def _widest_of_lowest(state: GridState, plan: Plan, running: Sequence[Step]) -> Iterator[Step]:
-    """Yield the widest open folds of the pair with the smallest lower bound; if it has none, of the reported pair."""
+    """Yield the widest open folds of the pair with the smallest lower bound, else of the reported pair, else of others.
+
+    With ties, these two pairs may be solved before the choice is certified.
+    """
     now, cells = state.bounds(), state.cells
-    g, t = np.unravel_index(int(np.argmin(now.lower)), now.lower.shape)
-    for pair in ((int(g), int(t)), now.best):
+    ascending = np.argsort(now.lower, axis=None, kind="stable").tolist()
+    pairs = [divmod(place, now.lower.shape[1]) for place in ascending]
+    for pair in (pairs[0], now.best, *pairs[1:]):
         folds = state.open_folds(pair, 0)
         if len(folds):
             width = np.asarray(cells.upper[pair])[folds] - np.asarray(cells.lower[pair])[folds]

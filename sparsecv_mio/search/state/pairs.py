@@ -205,9 +205,24 @@ class PairBounds:
         return tie, rounding + alike + 1e-14 * size
 
     def is_certified(self, gap: float) -> bool:
-        """Return True if `upper - lower <= gap * upper + tie_width + allowance`."""
+        """Return True if `upper - lower <= gap * upper + tie_width + allowance`, and only ties prevent a smaller width.
+
+        A tie may hide a difference between pairs. A choice that needs the tie width is therefore certified only after
+        every pair that may be better is solved.
+
+        Parameters
+        ----------
+        gap : float
+            Relative gap of the certified choice.
+        """
+        if not np.isfinite(self.ceiling):
+            return False
         tie, allowance = self.allowances
-        return bool(np.isfinite(self.ceiling)) and self.ceiling - self.floor <= gap * self.ceiling + tie + allowance
+        excess = self.ceiling - self.floor - gap * self.ceiling - allowance
+        if excess <= 0.0 or excess > tie:
+            return excess <= 0.0
+        may_be_better = self.lower < (1.0 - gap) * self.ceiling - allowance
+        return bool(self.cells.decided[may_be_better].all())
 
     def reported_pair(self, gap: float, gammas: FloatArray, taus: IntArray) -> tuple[int, int]:
         """Return the pair to report: `best` if the choice is certified, else the pair with the smallest CV error found.

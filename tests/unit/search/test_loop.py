@@ -252,3 +252,19 @@ def test_the_model_of_the_one_standard_error_pair_is_certified(loss: str, n: int
         assert record.status == "proved" and record.least is not None and record.is_settled
         assert record.refit.proved and record.stability is not None and not record.stability.estimate
     assert verify(record, data).ok
+
+
+@pytest.mark.parametrize("seed", [5, 24, 32])
+def test_methods_report_the_same_pair_where_ties_widen_the_interval(seed: int) -> None:
+    """Each method ended with another tied pair, perhaps before that pair was solved."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(32, 7))
+    X[8:, 3:6] = X[8:, :3]  # equal outside the first fold
+    data = Dataset.from_arrays(X, X[:, :3].sum(axis=1) + 0.2 * rng.normal(size=32))
+    folds = make_folds(np.arange(32) // 8, data)
+    asked: dict[str, Any] = {"folds": folds, "gammas": [0.01], "taus": "1:4", "scale": "none", "threads": 1}
+    records = [solve(data, method=method, **asked) for method in ("grid", "rounds", "joint", "algorithm1")]
+    grid = records[0]
+    assert grid.tie_width > 0.01 * grid.upper
+    assert {(record.status, record.tau, record.estimate) for record in records} == {("proved", grid.tau, False)}
+    assert [record.upper for record in records] == pytest.approx([grid.upper] * 4, rel=1e-9)
