@@ -1,15 +1,16 @@
 """Moments and ridge fits of many supports, with bounds on their rounding errors (0 in exact arithmetic).
 
-Each fit is first solved approximately, and the error of the approximate solution is then bounded. Let Q be the Gram
-matrix of the columns of a support, c their products with the target and yy the sum of squares of the target. All bounds
-are in one norm, `|x|^2 = x'M^{-1}x` with `M = Q + diag(weight)`. Let `r = x - M z`, for any z:
+Each fit is solved approximately, and the error of the approximate solution is bounded. Let Q be the Gram matrix of the
+columns of a support, c their products with the target and yy the sum of squares of the target. Let
+`M = Q + diag(weight)`, where `weight` are the penalties. All bounds use the norm `|x|^2 = x'M^{-1}x`. Let `r = x - M z`
+be the residual of any approximate solution z of `M z = x`. Then:
 
-* `|x|^2 = x'z + x'M^{-1}r`, which differs from `x'z` by at most `|x||r|`, so `|x| <= sqrt(x'z) + |r|`;
-* `|r| <= sum of |r_i||e_i|` for the unit vectors e_i. At first `|e_i|^2 <= 1 / weight_i`, or a bound from a matrix near
-  the inverse of M (`_bound_inverse_diagonal`), which is smaller if the penalty is nearly zero;
-* with `x = c` and `z = b` the objective of the support is `F - |r|^2`, `F = yy - b'(c + r)`, and the solution differs
-  from b by at most `|x||r|` in the direction x;
-* dropping column j raises the objective by `beta_j^2 / |e_j|^2`, with beta the solution.
+* `|x|^2 = x'z + x'M^{-1}r` differs from `x'z` by at most `|x||r|`, so `|x| <= sqrt(x'z) + |r|`.
+* `|r| <= sum of |r_i||e_i|` for the unit vectors e_i, and `|e_i|^2 <= 1 / weight_i`. If the penalty is nearly zero, a
+  matrix near the inverse of M gives a smaller bound on `|e_i|` (`_bound_inverse_diagonal`).
+* For `x = c` and `z = b`, the objective of the support is `F - |r|^2` with `F = yy - b'(c + r)`. Let beta be the exact
+  fit. For any vector x, `x'beta` differs from `x'b` by at most `|x||r|`.
+* Dropping column j raises the objective by `beta_j^2 / |e_j|^2`.
 """
 
 import math

@@ -7,11 +7,11 @@ x_ij` and `pi_j = (gamma / 2) s_j^2`,
 
     F(S) >= sum_i H(u_i) - sum_{j in S} g_j^2 / (4 pi_j).
 
-The bound holds for any such u, so rounding errors of u do no harm and u is computed in floats. The objective at any
-point b is an upper bound on F(S). The difference of the upper and the lower bound is at least
-`sum_j pi_j (b_j - b*_j)^2`, which bounds the distance of b from the fit b*. Numbers are integers times `2^-WIDTH`.
-Every logarithm, exponential and margin in this module has an error of less than `LOST_UNITS` of these units, because
-its computation rounds fewer than 2^17 times.
+The bound holds for any such u, so u may be computed in floating point. The objective at any point b is an upper bound
+on F(S). If b* is the fit of S, the difference of the two bounds is at least `sum_j pi_j (b_j - b*_j)^2`. This
+inequality bounds the distance of b from b*. Numbers are integers times `2^-WIDTH`. Every logarithm, exponential and
+margin in this module has an error of less than `LOST_UNITS` of these units, because its computation rounds fewer than
+2^17 times.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The check of a proof against its data, line by line."""
+"""Functions that check a proof against its data, one line of the proof after the other."""
 
 import sys
 from collections.abc import Callable, Sequence

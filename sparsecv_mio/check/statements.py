@@ -1,4 +1,4 @@
-"""The checks of the trees of a proof, and of the statements about the folds of a pair (gamma, tau)."""
+"""Functions that check the trees of a proof, and the statements of a proof about the folds of a pair (gamma, tau)."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
