@@ -1,9 +1,9 @@
 """The command line, which parses options, calls one library function, prints the answer and returns the exit code.
 
 The start-up does no numerical work and imports no numerical library. Each command is a function that returns the exit
-code. `COMMANDS` names the module of the function, which is imported when the command is called. The help of a command
-ends with its exit codes, which are defined next to the function (`SOLVE_CODES` of `solve`). For a group of commands,
-the module has a typer app `NAME_app` instead of a function. Optional folders register their commands
+code. `COMMANDS` names the module of each function; the module is imported when the command is called. The help of a
+command ends with its exit codes, which are defined next to the function (for example `SOLVE_CODES`). For a group of
+commands, the module has a typer app `NAME_app` instead of a function. Optional folders register their commands
 (:mod:`sparsecv_mio.satellites`).
 """
 

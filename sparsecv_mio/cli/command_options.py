@@ -1,4 +1,4 @@
-"""Options of all interfaces and of single commands, in the form that the package typer requires."""
+"""The options of all commands, in the form that the package typer requires."""
 
 from __future__ import annotations
 

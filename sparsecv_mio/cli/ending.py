@@ -1,4 +1,4 @@
-"""The end of a command, which prints the answer and then writes files; if one fails, a one-line message follows."""
+"""Functions that end a command: they print the answer, write the files, and report a failure in one message."""
 
 from __future__ import annotations
 

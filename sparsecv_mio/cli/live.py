@@ -1,8 +1,8 @@
-"""Progress of a run: on a terminal as a view that redraws itself, elsewhere as one line every ten seconds.
+"""Display of the progress of a run: a live view on a terminal, otherwise one line every ten seconds.
 
-The view and the line show the current step, the best CV error found so far (`~` marks an estimate), the certified
-bounds and the share of the work that is done. The view has one row for each tau; neighbouring taus without a solved
-pair (tau, gamma) share a row.
+The view and the line show the current step, the smallest CV error found so far (`~` marks an estimate), the certified
+bounds and the finished share of the work. The view has one row for each tau; neighbouring taus without a solved pair
+(tau, gamma) share a row.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions that parse option texts, and that put the option names of the user into messages of the library."""
+"""Functions that parse the values of options, and that adapt the names of options in messages to the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands `sparsecv verify` and `sparsecv predict`, and functions that write the files of `--proof`."""
+"""The commands `sparsecv verify` and `sparsecv predict`, and functions that write the files for `--proof`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that several commands share: reading the data, building the folds, checking the paths of output files."""
+"""Functions that several commands share: they read the data, build the folds and check the paths of output files."""
 
 from __future__ import annotations
 
