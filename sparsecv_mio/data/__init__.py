@@ -6,6 +6,7 @@ A file becomes a table of numbers in four steps:
 2. Facts: `columns` has the numbers, the missing cells and the texts of each column; `number_format` converts texts to
    numbers.
 3. Treatment: `missing_and_text` converts dates, imputes missing cells and encodes text values as the options request;
-   `column_faults` refuses all other cells and names the option that reads them.
-4. Numbers: `dataset` has the resulting arrays, and `Applied` the preprocessing, which new rows repeat.
+   `column_faults` raises an error for any other cell and names the option that reads such cells.
+4. Numbers: `dataset` has the resulting arrays. `Applied` stores the preprocessing, so that it can be repeated for new
+   rows.
 """

@@ -1,6 +1,6 @@
-"""Columns with cells that are not numbers.
+"""Error messages for columns with cells that are not numbers.
 
-`RULES` gives the advice for each kind of refused cell.
+`RULES` has the advice for each kind of cell.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Facts about the cells of a table before any treatment: numbers, empty cells, and texts."""
+"""The cells of a table before any treatment: the numbers, the empty cells and the texts of each column."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Functions that construct folds from a specification such as `10`, from labels or from a splitter.
 
-Nested cross-validation has outer folds and, within each outer training set, inner folds. The rows of a group are in one
-outer fold, and so are the rows of a fold that is given by labels. If the inner folds are in time order or stratified,
-so are the outer folds; all other outer folds are random.
+Nested cross-validation has outer folds and, within each outer training set, inner folds. All rows of a group are in one
+outer fold. If folds are given by labels, all rows with the same label are in one outer fold. If the inner folds are in
+time order or stratified, so are the outer folds. All other outer folds are random.
 """
 
 from __future__ import annotations

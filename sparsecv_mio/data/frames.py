@@ -1,4 +1,4 @@
-"""Frames of pandas, and tables of polars, DuckDB and Arrow, as data sets."""
+"""Functions that convert pandas data frames, and tables of polars, DuckDB and Arrow, to data sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets in the form that a loss needs: two classes as 0 and 1, or counts with an exposure (time or population)."""
+"""Functions that convert a target to the form of its loss: two classes to 0 and 1, or counts with exposures."""
 
 from __future__ import annotations
 

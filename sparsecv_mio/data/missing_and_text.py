@@ -2,8 +2,8 @@
 
 Columns with empty cells or text values become numeric features. The values that this conversion needs, such as the
 means for imputation and the levels of a text column, are stored in `Applied`, so that new rows are transformed in the
-same way. These values, like the scales of the columns, are computed from all rows, including the rows that a fold holds
-out; the target is not used.
+same way. Like the scales of the columns, these values are computed from all rows, including the rows that a fold holds
+out. The target is not used.
 """
 
 from __future__ import annotations

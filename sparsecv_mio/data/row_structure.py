@@ -1,6 +1,6 @@
-"""Structure of the rows: identifiers of rows, subjects with several rows each, and rows in time order.
+"""Functions that detect the structure of the rows: row identifiers, subjects with several rows, and time order.
 
-`inspect` proposes folds that suit the structure.
+The command `inspect` uses this structure to propose folds.
 """
 
 from __future__ import annotations

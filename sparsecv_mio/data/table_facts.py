@@ -1,4 +1,4 @@
-"""Functions that inspect a table before a search: facts about columns, suspicious columns, and proposed options."""
+"""Functions for `sparsecv inspect`: they describe columns, find suspicious columns, and propose options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that read text tables by the package Arrow; a simple parser locates lines that Arrow cannot read."""
+"""Functions that read text tables with the package Arrow; a simple parser finds the lines that Arrow cannot read."""
 
 from __future__ import annotations
 
