@@ -1,4 +1,4 @@
-"""Criteria of fit of full-data models: R^2, adjusted R^2, Cp and BIC; deviance and AIC for logistic and Poisson loss.
+"""Criteria for full-data models: R^2, adjusted R^2, Cp and BIC, or deviance and AIC with logistic and Poisson loss.
 
 R^2, adjusted R^2, Cp and BIC are defined as in R's package leaps. Each column of a model counts as one degree of
 freedom. If there is an intercept, a factor with all its k levels counts as k - 1. The criteria are meant for a small
