@@ -8,8 +8,8 @@
 The vector u contains the scaled coefficients of :mod:`sparsecv_mio.formulation.task`, which defines G, w and g;
 `R'R = G`. The dual cuts (a, s) of the formulation `master` are those of theory section 1. The cuts of the formulation
 `outer` are tangents of `r^2` and of `u^2 / z`. They are valid at every feasible point for any numbers a and c.
-`Tangents` computes them for solvers that add cuts. With logistic loss, r are the margins of the rows,
-`log(1 + exp(-r))` replaces `r^2`, and
+`Tangents` computes these cuts for solvers that add cuts during the solution. With logistic loss, r are the margins of
+the rows, `log(1 + exp(-r))` replaces `r^2`, and
 
     s >= log(1 + exp(-r))      <=>      exp(-s) + exp(-r - s) <= 1.                                (losses)
 """

@@ -1,13 +1,13 @@
-"""Lists of near-optimal supports of one size, found by the solver of a vendor.
+"""Lists of near-optimal supports of one size, found by an external solver.
 
 A solver returns one support and a lower bound, which is trusted to 2e-6 of the scale of the objective. One support does
-not determine the held-out error, because another support may be as good. Therefore the problem is solved again with a
-constraint that excludes each support found so far (at most tau - 1 of its columns). This step is repeated until the
-lower bound is clearly above the best objective. Every support found is a candidate.
+not determine the held-out error, because another support may be equally good. Therefore the problem is solved again
+with one constraint for each support found so far: at most tau - 1 of its columns may be chosen. This step is repeated
+until the lower bound is clearly above the smallest objective. Every support found is a candidate for the optimum.
 
 The solver receives results of this package's relaxations (theory sections 1 and 2). The solution of the relaxation
-gives the first cut, and its largest columns give another initial support. The dual value is the first lower bound. Safe
-screening for this size, with a margin for ties, fixes columns before the model is built.
+gives the first cut, and the columns with its largest coefficients give another initial support. The dual value is the
+first lower bound. Safe screening for this size, with a margin for ties, fixes columns before the model is built.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ of a solver may violate their constraints. In the condition of `Stop.OPTIMAL` th
 `upper`. A bound computed by this package has an allowance for rounding only.
 
 `Stop.GAP` means that a solver met its own criterion, but the exact refit of its support leaves a larger gap, or the
-bound of the solver is not trusted. Backends that solve a sequence of models have one model in each round.
-`Stop.STALLED` means that a round changed neither the bound nor the incumbent. The tolerances of the solver are then
-wider than the requested gap, and further rounds would not reach the gap.
+bound of the solver is not trusted. Some backends solve a sequence of models, one in each round. `Stop.STALLED` means
+that a round changed neither the bound nor the incumbent. The tolerances of the solver are then wider than the requested
+gap, so further rounds would not reach the gap.
 """
 
 from __future__ import annotations

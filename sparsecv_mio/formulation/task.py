@@ -7,9 +7,9 @@ b`. With `m_j = sqrt(M_jj)`, the ridge value `f_r = f(all columns)` and the scal
     (f(b) - yy) / (yy - f_r)  =  u'Gu + sum_j w_j u_j^2 - 2 g'u  =:  phi(u),      -1 <= min phi <= 0,
 
 where `G + diag(w)` is M scaled to a unit diagonal, and g is c in the same units. Any w with a positive semidefinite G
-is valid. Here w is the scaled penalty plus the smallest eigenvalue of the remaining matrix. This eigenvalue is the
-largest multiple of the identity that the perspective terms can take (theory section 4). The perspective relaxation
-replaces `w_j u_j^2` by `w_j u_j^2 / z_j`, where z_j is 1 for a chosen column.
+is valid. Here w is the scaled penalty plus the smallest eigenvalue of the scaled M without the penalty. This eigenvalue
+is the largest multiple of the identity that can be moved to the perspective terms (theory section 4). The perspective
+relaxation replaces `w_j u_j^2` by `w_j u_j^2 / z_j`, where z_j is 1 for a chosen column.
 
 Bounds on coefficients, which are the big-M values of the models, hold for every b at least as good as the initial
 solution. Let b_r be the ridge fit on all columns. For every b with `f(b) <= ubar` and any support,
@@ -25,8 +25,8 @@ solution. Let b_r be the ridge fit on all columns. For every b with `f(b) <= uba
 
 Here v_i is the weight of row i and r_i its margin, with y_i = -1 or 1. Columns are centred (`GlmProblem.centred`), and
 the objective is divided by the mean weight of a row, so that a row has a weight of about 1. Bounds on coefficients and
-margins come from a quadratic that is below the objective F wherever F is at most that of the initial solution
-(docs/theory/glm.md, section 3). The perspective relaxation of this quadratic is the first lower bound.
+margins come from a quadratic function. It is at most F wherever the objective F is at most its value at the initial
+solution (docs/theory/glm.md, section 3). The perspective relaxation of this quadratic is the first lower bound.
 
 The upper bounds of every backend come from `refit_support`, the exact fit of one support in plain numpy.
 """
