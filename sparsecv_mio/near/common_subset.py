@@ -1,4 +1,4 @@
-"""Search for the subset, the same in every fold, with the minimum cross-validation error (`--criterion common`).
+"""Search for the subset with the minimum CV error if all folds use the same subset (`--criterion common`).
 
 For a support S at one gamma and squared-error loss, the CV error is `H(S) = (1/m) sum_N ||(I - H_NN)^{-1} e_N||^2`. The
 sum is over the folds; N are the held-out rows of a fold, and m is the total number of held-out rows. The residuals of
