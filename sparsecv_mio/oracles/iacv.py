@@ -1,17 +1,17 @@
 """IACV, iterative approximate cross-validation (Luo, Ren and Barber 2023): held-out fits at each step of a solver.
 
-The results of IACV are estimates, never certificates. They may determine the order of a search, but they exclude no
-model (docs/oracles/iacv.md). The steps of the held-out fits, approximate or exact, follow equations (5), (9) and (11)
+The results of IACV are estimates, never certificates. They may determine the order of a search, but they cannot exclude
+a model (docs/oracles/iacv.md). The steps of the held-out fits, approximate or exact, follow equations (5), (9) and (11)
 of the paper.
 
 The objective F is split into two terms, `F = g + h`. A step of the solver is a gradient step on g over a batch of rows,
 followed by a proximal step on h. Gradient descent (GD) and stochastic gradient descent (SGD) have g = F and h = 0;
 proximal gradient descent has g equal to the summed loss, and h = lam * pi with the penalty pi.
 
-The held-out fits at one point are Newton steps, infinitesimal jackknives, and the exact solutions of all folds. Newton
+For each fold, the module also computes one Newton step, the infinitesimal jackknife and the exact held-out fit. Newton
 steps and jackknives are meant for the minimiser of the full-data problem. In a comparison along the iterations of a
-solver, they start from the current iterate instead (section 6 of the paper). As a baseline without information about
-the fold, that comparison uses the full-data iterate.
+solver, they start from the current iterate instead (section 6 of the paper). The baseline of this comparison is the
+full-data iterate, which ignores the fold.
 
 For squared-error loss the Taylor step of IACV is exact, so its iterates are the held-out iterates (theory section 8). A
 step for all folds takes one matrix product `Theta Q - C` and a correction by the rows of each fold. Theta has one row

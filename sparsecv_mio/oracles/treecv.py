@@ -9,10 +9,10 @@ recursion continues with this copy for the left half. Then the model learns the 
 continues with the model for the right half. For a range of one fold, the model is scored on the rows of this fold. At
 each depth of the recursion every row is learned once, so all k folds cost `ceil(log2 k)` passes over the data.
 
-The learners are linear models by stochastic gradients, ridge regression by moments, and naive Bayes by counts.
-:class:`PegasosLearner` and :class:`LeastSquaresSgd` change their arrays when they learn a row, in compiled code that
-processes whole subtrees. The other learners never change a state, but replace it by a new state. A copy may therefore
-share the state of its original.
+The learners are linear models trained by stochastic gradient steps, ridge regression from moments, and naive Bayes from
+counts. :class:`PegasosLearner` and :class:`LeastSquaresSgd` change their arrays when they learn a row, in compiled code
+that processes whole subtrees. The other learners never change an array; learning replaces it by a new array. A copy of
+such a model may therefore share the arrays of the original.
 """
 
 from __future__ import annotations

@@ -25,15 +25,14 @@ intercept, for which the paper does not state (9).
 After rows or columns are added or removed, the new gap is computed in the time that it takes to read those rows or
 columns. `change_rows` computes (18) and (19) for dn rows with d columns in O(d dn). `change_columns` computes (20) and
 (21) for dd columns with n rows in O(n dd). Both return the resulting :class:`OptimumRegion`. In two cases the old dual
-point is no longer feasible, and the formulas of the paper give +inf. The module then changes the dual point:
+point is no longer feasible, and the formulas of the paper give +inf. This module then changes the dual point:
 
 * **Intercept.** After rows are removed, the sum of alpha is no longer 0. The difference is distributed over a fixed set
   of rows, in proportion to their curvature. The product of X' with this direction is cached, so the cost stays O(d).
 * **L1.** After rows are removed, `|X_j' alpha| <= n l1` may no longer hold. Then alpha is multiplied by a factor below
-  1. The Fenchel-Young residuals as a function of this factor are bounded by cached sums (value, slope, curvature) in
-  O(1).
+  1. For any such factor, cached sums (value, slope, curvature) bound the Fenchel-Young residuals at a cost of O(1).
 
-The intervals for the coefficients and predictions of the optimum, which lies in such a region:
+Four methods compute intervals for the coefficients and predictions of the optimum:
 
 | method | made from |
 |---|---|
@@ -46,11 +45,11 @@ In (16), the division by n belongs inside the argument of the derivative, contra
 level sets are `sum_j l1 |w_j*| - c_j w_j* <= G` and `l1 ||w*||_1 <= P(w)`. Each set gives the range of a linear
 function in closed form.
 
-The paper has no interval for an unpenalised intercept, because (12) is then the whole line. This module computes two
-intervals and intersects them. Let t_i be the predictor of row i. The first interval uses that the derivatives
-`l_i'(t_i*)` sum to 0. Each derivative is monotone in the intercept, and each t_i* is known up to a radius. The second
-interval is computed from a few rows, the *anchors*. For these rows t_i* lies in the subdifferential of the conjugate
-loss l_i* at `-alpha_i*`, and alpha_i* lies in a known interval.
+The paper has no finite interval for an unpenalised intercept, because interval (12) is then the whole real line. This
+module computes two intervals and intersects them. Let t_i be the predictor of row i. The first interval uses the fact
+that the derivatives `l_i'(t_i*)` sum to 0. Each derivative is monotone in the intercept, and each t_i* is known up to a
+radius. The second interval is computed from a few rows, the *anchors*. For these rows t_i* lies in the subdifferential
+of the conjugate loss l_i* at `-alpha_i*`, and alpha_i* lies in a known interval.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 For an L2 penalty, the method is Newton's method, with exact steps if the Hessian is small and otherwise with
 preconditioned conjugate gradients. For an elastic net or L1 penalty, it is proximal Newton. Coordinate descent finds
-the signs of the coefficients, and a linear system gives their values. Before every step an intercept is moved to its
-one-dimensional optimum, which keeps the dual point feasible.
+the signs of the coefficients, and a linear system gives their values. If the model has an intercept, each step begins
+by minimising over the intercept alone, so that the dual point is feasible.
 """
 
 from __future__ import annotations
