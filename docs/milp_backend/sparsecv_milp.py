@@ -86,7 +86,7 @@ class MilpBackend(Backend):
 
 
 def _limit(limits: Limits, left: float, nodes: int) -> Stop | None:
-    if limits.cancelled:
+    if limits.is_cancelled:
         return Stop.INTERRUPTED
     return Stop.TIME if left <= 0.0 else Stop.NODES if nodes >= limits.nodes else None
 

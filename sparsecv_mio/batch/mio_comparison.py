@@ -253,7 +253,7 @@ class _Runs:
 
     def solve(self, contender: Contender, limits: Limits) -> bool:
         """Run a contender once; return True if it was tried."""
-        if contender.label in self.trouble or limits.cancelled:
+        if contender.label in self.trouble or limits.is_cancelled:
             return False
         problem, tau = self.cell.problem, min(self.cell.tau, len(self.cell.names))
         try:

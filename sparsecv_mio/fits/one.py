@@ -299,7 +299,7 @@ def _solve_by_trees(model: _Model, start: Start | None, limits: Limits, box: flo
     data, tau, gamma, clock = model.data, model.tau, model.gamma, Deadline(limits.seconds, None)
 
     def has_expired() -> bool:
-        return limits.cancelled or clock.has_expired()
+        return limits.is_cancelled or clock.has_expired()
 
     starts = [] if start is None else [np.asarray(start.support, dtype=np.int64)]
     effort = int(limits.nodes) if np.isfinite(limits.nodes) else UNLIMITED
@@ -326,7 +326,7 @@ def _outcome(model: _Model, found: BestSubsets, limits: Limits, clock: Deadline,
     fit = refit_rows(data, slice(0, data.n), cell.support, model.gamma)
     upper = fit.objective + fit.objective_error
     lower = min(cell.lower, upper)
-    stop = Stop.INTERRUPTED if limits.cancelled else Stop.TIME if clock.has_expired() else Stop.NODES
+    stop = Stop.INTERRUPTED if limits.is_cancelled else Stop.TIME if clock.has_expired() else Stop.NODES
     if stop is Stop.NODES and found.nodes < limits.nodes:
         stop = Stop.GAP
     yy = refit_rows(data, slice(0, data.n), np.zeros(0, dtype=np.int64), model.gamma).objective

@@ -99,7 +99,7 @@ class Limits:
     cancel: StopRequest | None = field(default=None, compare=False, repr=False)
 
     @property
-    def cancelled(self) -> bool:
+    def is_cancelled(self) -> bool:
         """True if the solve was cancelled."""
         return self.cancel is not None and self.cancel.is_set()
 

@@ -567,7 +567,7 @@ class Solver:
         """Raise :class:`BadInput` if the penalty does not suit the method, or the batch does not suit the data."""
         if self.proximal and not erm.penalty.proximable:
             raise BadInput(f"penalty {erm.penalty.name} has no proximal map; use --solver gd or sgd")
-        if not self.proximal and not erm.penalty.smooth:
+        if not self.proximal and not erm.penalty.is_smooth:
             raise BadInput(f"penalty {erm.penalty.name} is not differentiable; use --solver proxgd")
         if self.batch is not None and not 1 <= self.batch <= erm.n:
             raise BadInput(f"--batch must lie between 1 and the number of rows, {erm.n}, not {self.batch}")

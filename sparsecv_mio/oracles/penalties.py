@@ -22,12 +22,12 @@ from sparsecv_mio.errors import BadInput
 class Penalty(ABC):
     """A penalty `pi(theta)`, to be multiplied by lam; the base class of new penalties.
 
-    `smooth` penalties implement `gradient`, `hessian_times` and `bound`; `proximable` penalties implement `prox`. A
-    penalty may be both.
+    Smooth penalties (`is_smooth`) implement `gradient`, `hessian_times` and `bound`; `proximable` penalties implement
+    `prox`. A penalty may be both.
     """
 
     name: str = "custom"
-    smooth: bool = False
+    is_smooth: bool = False
     proximable: bool = False
 
     @abstractmethod
@@ -96,7 +96,7 @@ class Regularizer(Penalty):
         return "ridge" if self.l1 == 0.0 else "elastic_net" if self.ridge > 0.0 else "l1"
 
     @property
-    def smooth(self) -> bool:  # type: ignore[override]
+    def is_smooth(self) -> bool:  # type: ignore[override]
         """True if there is no l1 term."""
         return self.l1 == 0.0
 

@@ -289,8 +289,8 @@ class Backend(Solver):
 
     def _attempt(self, task: ModelTask, form: str, limits: Limits) -> Answer:
         answer = self._trivial(task, limits)
-        if answer is None and (limits.seconds <= 0 or limits.nodes <= 0 or limits.cancelled):
-            stop = Stop.INTERRUPTED if limits.cancelled else Stop.TIME if limits.seconds <= 0 else Stop.NODES
+        if answer is None and (limits.seconds <= 0 or limits.nodes <= 0 or limits.is_cancelled):
+            stop = Stop.INTERRUPTED if limits.is_cancelled else Stop.TIME if limits.seconds <= 0 else Stop.NODES
             answer = Answer(stop, -math.inf, raw_status="stopped before the solver began")
         if answer is not None:
             if limits.log is not None:  # there is no log of the solver
@@ -489,7 +489,7 @@ class Poll:
         """Return True if the solver has to stop."""
         if self.error is None:
             try:
-                return self.limits.cancelled
+                return self.limits.is_cancelled
             except BaseException as error:
                 self.error = error
         return True

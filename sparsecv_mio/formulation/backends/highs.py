@@ -162,7 +162,7 @@ class _OuterApproximation:
         return self.limits.seconds - (time.perf_counter() - self.clock)
 
     def _stop_reason(self) -> Stop | None:
-        if self.limits.cancelled:
+        if self.limits.is_cancelled:
             return Stop.INTERRUPTED
         if self._remaining() <= 0.01:
             return Stop.TIME

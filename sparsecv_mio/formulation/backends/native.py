@@ -81,7 +81,7 @@ class NativeBackend(Backend):
         begin = time.perf_counter()
 
         def has_expired() -> bool:
-            return limits.cancelled or time.perf_counter() - begin > limits.seconds
+            return limits.is_cancelled or time.perf_counter() - begin > limits.seconds
 
         starts = [np.asarray(task.start.support, dtype=np.int64)]
         effort = int(limits.nodes) if math.isfinite(limits.nodes) else UNLIMITED
@@ -101,7 +101,7 @@ class NativeBackend(Backend):
         cell = result.by_size[task.tau]
         if cell.complete:
             stop, raw = Stop.OPTIMAL, "complete"
-        elif limits.cancelled:
+        elif limits.is_cancelled:
             stop, raw = Stop.INTERRUPTED, "cancelled"
         elif has_expired():
             stop, raw = Stop.TIME, "time"
