@@ -1,10 +1,11 @@
-"""Coordinates and fits beyond the precision of floats: in twice their precision, and in integers without rounding.
+"""Coordinates and fits that need more precision than floats: twice that precision, or integers without rounding.
 
-A number is an unevaluated sum of two floats (about 32 digits), computed in plain numpy by the error-free sums and
-products of Dekker and Knuth. Long doubles are not used: their 64 bits are not enough, and some machines do not have
-them. Callers multiply by powers of two so that all numbers stay between 1e-280 and 1e280.
+**Twice the precision.** A number is stored as an unevaluated sum of two floats (about 32 digits). Sums and products use
+the error-free transformations of Dekker and Knuth, in plain numpy. Long doubles are not used: their 64 bits are not
+enough, and some machines do not have them. Callers multiply by powers of two so that all numbers stay between 1e-280
+and 1e280.
 
-**Fits in fractions** are for data on which twice the precision of floats is not enough.
+**Fits in fractions** are for data that need more than twice the precision of floats.
 
 A float is an integer divided by a power of two, so moments about means are integers over one common divisor. The normal
 equations are solved by fraction-free elimination (Bareiss). If the exponents of the data differ much, the integers have

@@ -7,8 +7,8 @@ b supported on S, with the intercept `a` free (or 0). With `gamma = 1 / C` for s
 times the penalty weight of column j.
 
 Wherever F is at most a number `level`, F is at least a quadratic q (docs/theory/glm.md, section 3), whose moments form
-a `SparseProblem`. Let `lower` be a lower bound that a tree proves on the minimum of q over a support S. Then F_S is at
-least `lower`, or F_S is above `level`.
+a `SparseProblem`. Suppose that a tree proves that the minimum of q on a support S is at least `lower`. Then F_S is at
+least `lower` or above `level`.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ H (docs/theory/glm.md, section 2). Between the last point and the optimum, the m
 most `rho sqrt(z'H^{-1}z)`, and the objective by at most `delta^2 / (2 kappa)`. Here `delta^2 = g'H^{-1}g`, and kappa is
 a number near 1 (`kernels/glm_newton`). Bounds on rounding errors are added to delta.
 
-The module uses plain numpy, so that the thread that waits for a search may call it. For squared-error loss,
-`refit_rows` calls `refit_squares`.
+The module uses plain numpy, so that the thread that waits for a search can call it without loading kernels. For
+squared-error loss, `refit_rows` calls `refit_squares`.
 
 **Existence of an optimum.** `check_optimum_exists` checks that an objective with a smooth convex loss and some
 unpenalised coefficients has a unique minimiser.
@@ -30,11 +30,10 @@ Therefore d satisfies the condition, and d = 0. A convex function that eventuall
 bounded level sets and therefore a minimum. As l'' > 0, two minimisers would differ by a d with `z_i'd = 0` in all rows;
 such a d satisfies the condition, so d = 0. []
 
-The condition depends neither on the chosen features nor on gamma. The fit on the columns z alone therefore determines
-whether it holds for all models. A certified ball around this fit proves that the minimiser
-exists; the proof includes rounding errors. A run starts only if there is such a ball for all rows and for the training
-rows of every fold. Otherwise a linear program searches for such a d, and the error message names the columns in which d
-is not 0.
+The condition depends neither on the chosen features nor on gamma. The fit on the columns z alone therefore shows
+whether the condition holds for all models. A certified ball around this fit proves that the minimiser exists; the proof
+includes rounding errors. A run starts only if there is such a ball for all rows and for the training rows of every
+fold. Otherwise a linear program searches for such a d, and the error message names the columns in which d is not 0.
 
 **Held-out rows.** Most folds need no separate fit. Let the full-data fit on z have the Hessian H and a gradient of
 length g in the norm of `H^{-1}`. Let `s_i = -v_i l'` and `c_i = v_i l''` at this fit, and let N be the held-out rows of

@@ -1,7 +1,8 @@
-"""Fits of supports from moments in plain numpy: single supports within boxes, many supports, forward selection.
+"""Fits from moments in plain numpy: one support with bounds on coefficients, many supports, forward selection.
 
-The upper bounds of every backend come from `refit_moments`, which evaluates the objective of given coefficients again
-and rounds it up. The result is an upper bound for any coefficients. `problem.refit` computes fits from the rows.
+The upper bounds of every backend come from `refit_moments`. This function evaluates the objective of its coefficients
+again and rounds it up, so the result is an upper bound on the minimum for any coefficients. `problem.refit` computes
+fits from the rows.
 """
 
 from __future__ import annotations

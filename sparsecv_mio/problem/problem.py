@@ -1,12 +1,13 @@
 """The best-subset ridge problem of one fold from the moments of its training rows, with and without forced columns.
 
-The perspective relaxation uses a diagonal w, which states how much of the curvature of M belongs to single columns.
+**Diagonals.** The perspective relaxation needs a diagonal w, which is a part of the matrix M of the problem.
 
 **Theorem** (docs/theory/bounds.md, sections 1 and 2). Let Q be the Gram matrix, c the products of columns with the
 target, yy the sum of squares of the target and `M = Q + diag(penalty)`. Every `w >= 0` for which `M - diag(w)` is
 positive semidefinite gives a relaxation `min yy - 2 c'b + b'M b + min_z sum w_j b_j^2 (1 / z_j - 1)`, with z_j from 0
-to 1 and a sum of z_j of at most tau. Its value is a lower bound on the objective of every support of at most tau
-columns. A larger w gives a tighter relaxation. There is no largest w; the choices below differ in cost.
+to 1 and a sum of z_j of at most tau. The value of the relaxation is a lower bound on the objective of every support of
+at most tau columns. A larger w gives a tighter relaxation. No w is larger than all others in every column; the choices
+below differ in tightness and cost.
 
 ========================== ================================================ =======================================
 used by                    diagonal                                         reason
@@ -21,10 +22,10 @@ bounds of a fold           `reduced_forms.sharpen`: approximately the       the 
                                                                             all rows
 ========================== ================================================ =======================================
 
-**Rounding.** "Penalty + eigenvalue" adds a lower bound on the smallest eigenvalue of Q that includes rounding errors:
-`smallest_eigenvalue` subtracts four roundings of the trace for each column, because a successful Cholesky factorisation
-shows that no eigenvalue is further below zero (Rump, BIT 46, 2006). `own_part` subtracts 1e-12 times the largest
-eigenvalue times the number of columns. If no factorisation of `M - diag(w)` has proved that it is positive
+**Rounding.** The choice "penalty + eigenvalue" adds a lower bound on the smallest eigenvalue of Q. A successful
+Cholesky factorisation proves such a bound up to rounding errors (Rump, BIT 46, 2006). For these errors,
+`smallest_eigenvalue` subtracts four rounding units of the trace of Q for each column. `own_part` subtracts 1e-12 times
+the largest eigenvalue times the number of columns. If no factorisation of `M - diag(w)` has proved that it is positive
 semidefinite, w is multiplied by `1 - SHAVED`.
 
 **Elimination of forced columns** by partial minimisation leaves a best-subset problem in the other columns.

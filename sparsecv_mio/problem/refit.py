@@ -2,9 +2,9 @@
 
 The package has three implementations of this fit, which differ in their input and in their treatment of rounding:
 
-* `problem.objective.fit` is the reference definition of the fit. It computes from the rows, in the units of the file,
-  in floats. If floats leave fewer than nine digits of a residual, it computes in fractions, or in twice the precision
-  if there are many rows. `verify` and the tests use no other fit.
+* `problem.objective.fit` is the reference definition of the fit. It computes in floats, from the rows in their original
+  units. If floats leave fewer than nine digits of a residual, it uses exact fractions, or twice the precision if there
+  are many rows. `verify` and the tests use no other fit.
 * `refit_squares`, in this module, fits from the rows in standard coordinates, refined in long precision. It computes
   the reported numbers, and replaces fits from moments that lose too many digits. It returns bounds on its rounding
   errors, computed from the residual. If these bounds are too wide to distinguish two supports, a fit of few rows and
@@ -15,7 +15,7 @@ The package has three implementations of this fit, which differ in their input a
 
 The search fits many supports at once by a kernel (`search.problems.fold_fits`), with a bound on the error of every
 number, and calls this module if a bound is too wide. `certificate.ridge_design` and `certificate.refits` compare
-supports by closed forms, and close comparisons by `problem.objective.fit`.
+supports by closed forms. If two values are close, they compare the fits of `problem.objective.fit`.
 """
 
 from __future__ import annotations

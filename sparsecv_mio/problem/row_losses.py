@@ -1,6 +1,6 @@
 """Losses of rows, and the targets and weights of rows in the form that a loss requires.
 
-A row loss is a smooth convex `l >= 0` of the margin m with `|l'''| <= l''`.
+A row loss is a smooth convex function `l(m) >= 0` of the margin m with `|l'''| <= l''`.
 
 The margin is `sign z'theta`, for a row z and coefficients theta; l may also depend on the target y of the row.
 docs/theory/glm.md, section 11, states the properties that each method must have. The module uses plain numpy, in the
