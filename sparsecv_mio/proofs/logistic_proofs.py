@@ -1,16 +1,17 @@
-"""Proofs with logistic loss: trees that prove lower bounds (thresholds), and cross-validations with few statements.
+"""Functions that write proofs of cross-validations with logistic loss.
 
-A node (I, F) of a tree includes the columns I and may choose from the columns F. A point b gives a leaf the bound
-`sum H(u_i) - sum of c_j over I - sum of the k largest c_j over F`, with `k = tau - |I|`. Here H is the entropy, and u_i
-is the absolute slope of the loss of row i at b, with the intercept that balances the slopes of the two classes.
-docs/proof-format.md defines `c_j = g_j^2 / (4 pi_j)`. Columns are divided by the square roots of their penalties.
+A node (I, F) of a tree includes the columns I and may choose `k = tau - |I|` of the columns F. For a leaf, any point b
+gives a lower bound on the objectives: `sum H(u_i) - sum of c_j over I - sum of the k largest c_j over F`. Here H is the
+entropy, and u_i is the absolute slope of the loss of row i at b. The intercept is chosen so that the slopes sum to the
+same number in both classes. docs/proof-format.md defines `c_j = g_j^2 / (4 pi_j)`. Columns are divided by the square
+roots of their penalties.
 
-For each pair (tau, gamma) the bounds of the folds in a proof must sum to the lower bound of the record. For a pair that
-is not reported, a tree on the full data proves that every support outside a list has an objective F of at least some
+For each pair (tau, gamma), the bounds of the folds must sum to the lower bound of the record or more. For a pair that
+is not reported, a tree on the full data proves that every support outside a list has an objective F of at least a
 number T. Let u be the objective of a known support on the training rows of a fold. The best support of the fold is then
-either listed, or its held-out loss is at least `T - u`. T is the smallest number for which these bounds sum to the
-bound of the record. If `T - u` is too small in a fold, the fold gets a tree on its training rows. All folds of the
-reported pair get such trees too.
+either listed, or its held-out loss is at least `T - u`. T is the smallest number for which these bounds have the
+required sum. If `T - u` is too small in a fold, the fold gets a tree on its training rows. All folds of the reported
+pair get such trees too.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ folds, grid); every other line has the digest of a tree and the tree. The statem
 use, so a later proof for the same data, folds and grid may reuse the tree. The program does not trust the lines:
 reading ends at a line with a wrong digest, and `sparsecv check` checks every tree.
 
-`PairProof` contains the parts of the proof of a cross-validation for every loss: statements about folds, lines of
+The class `PairProof` writes the parts of a proof that do not depend on the loss: statements about folds, lines of
 pairs, and the claim.
 """
 

@@ -1,4 +1,4 @@
-"""Functions that write the proof of a record, and errors for options of a record that proofs do not support."""
+"""Functions that write the proof of a record, or raise an error for options that proofs do not support."""
 
 from __future__ import annotations
 

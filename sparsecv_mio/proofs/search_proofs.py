@@ -1,4 +1,4 @@
-"""Proofs of cross-validations with squared-error loss, with few statements about the folds of each pair (tau, gamma).
+"""Functions that write proofs of cross-validations with squared-error loss.
 
 The search has found the best support of every subproblem, and a proof must show that these supports are the best. For
 each gamma, one tree on the full data proves a threshold for each size. The threshold is the smallest one for which the

@@ -1,7 +1,8 @@
-"""Trees over terms of several columns that prove lower bounds (thresholds) on objectives by ridge fits.
+"""Branch-and-bound trees over terms, which prove lower bounds (thresholds) on objectives by ridge fits.
 
 A term is a column, or a group of columns such as a factor; `ChosenTerms` states which terms a support may contain. A
-leaf is closed by the ridge fit on all its terms, or otherwise by the fits that each leave out one free term.
+leaf is closed if the objective of the ridge fit on all its terms is large enough. Otherwise the terms that the leaf may
+choose are removed one at a time, and the objectives of these smaller fits give the bound.
 """
 
 from __future__ import annotations

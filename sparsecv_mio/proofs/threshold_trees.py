@@ -1,9 +1,9 @@
-"""Trees that prove lower bounds (thresholds) on training objectives, in units of the file.
+"""Branch-and-bound trees that prove lower bounds (thresholds) on training objectives, in the units of the data.
 
-A node (I, F) of a tree includes the columns I and may choose from the columns F. For few columns, leaves are closed by
-ridge fits, as in the path tree. For many columns the bounds of ridge fits are too small. The dual value of a point of
-the perspective relaxation (theory section 1), rounded to few bits, then closes a node. The point of the parent node is
-used if it is sufficient. Columns are scaled so that the penalty is 1. If columns form nearly collinear groups, the
+A node (I, F) of a tree includes the columns I and may choose from the columns F. With few columns, leaves are closed by
+ridge fits, as in the path tree. With many columns, these bounds are too small. The dual value of a point of the
+perspective relaxation (theory section 1), rounded to few bits, then closes a node. The point of the parent node is used
+if it is sufficient. Columns are scaled so that the penalty is 1. If columns form nearly collinear groups, the
 relaxation uses a block-diagonal part of the matrix M instead of the penalty (docs/theory/bounds.md, section 9). The
 proof contains this part.
 """
