@@ -1,4 +1,4 @@
-"""Rows of the table by tau: the best gamma of each tau, or bounds if all gammas of this tau are excluded."""
+"""Rows of the table by tau: the best gamma of each tau, or only bounds if all gammas of this tau are excluded."""
 
 from __future__ import annotations
 

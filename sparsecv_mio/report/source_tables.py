@@ -1,4 +1,4 @@
-"""Tables of the plan of a search, and the cost and gain of each source of bounds as a table and a figure."""
+"""Tables of the plan of a search, and a table and a figure of the cost and gain of each source of bounds."""
 
 from __future__ import annotations
 
