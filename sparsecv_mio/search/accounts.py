@@ -2,8 +2,9 @@
 
 A *source of bounds* is a method that narrows the intervals of subproblems (gamma, tau, fold), such as a relaxation or a
 branch-and-bound tree. Each source has an account under its name, and the mixed-integer problems (MIOs) of a backend
-have another account. The cost and gain of a source are the changes of the search during its work (`Accounts.of`). All
-other work has the account `OTHER_WORK`, so that the seconds of all accounts add up to the seconds of the run.
+have another account. The cost and gain of a source are the changes in the totals of the search while the source works
+(`Accounts.of`). All other work has the account `OTHER_WORK`, so that the seconds of all accounts add up to the seconds
+of the run.
 
 Work is counted in nodes of branch-and-bound trees and in *problems*. The two counts are reproducible on one thread
 without a limit. A problem is a ridge problem on the training rows of a fold, or on the full data, at one gamma. The

@@ -4,14 +4,14 @@
 `Question`: the rows, folds, grid and options by which a model is chosen. The search runs in a separate thread, so that
 a time limit holds. No kernel and no solver is imported before this thread starts.
 
-The minimum CV error of a grid underestimates the error of the chosen model, because the model was chosen by this error.
-Nested cross-validation therefore repeats the whole procedure without each outer fold: the grid, the choice of tau and
-gamma, and the fit at the chosen pair. Each model predicts the rows of its outer fold. `nested_cross_validate` estimates
-the error of the procedure by these predictions.
+The minimum CV error of a grid underestimates the error of the chosen model, because this model was chosen by its CV
+error. Nested cross-validation therefore repeats the whole procedure without each outer fold: the grid, the choice of
+tau and gamma, and the fit at the chosen pair. Each model predicts the rows of its outer fold. `nested_cross_validate`
+estimates the error of the procedure by these predictions.
 
-`search_with_nested_weight` chooses the weight of the instability in the criterion (CV error plus weight times
-instability). One search finds the best pair for every weight. The weight with the minimum error over all outer folds is
-used for the full data (in a tie, the smallest weight). Weight 0, the CV error alone, is one of the weights.
+`search_with_nested_weight` is for the criterion CV error plus weight times instability, and chooses the weight. One
+search finds the best pair for every weight. The full data use the weight with the minimum error over all outer folds,
+or the smallest such weight if there are ties. Weight 0, the CV error alone, is one of the weights.
 """
 
 from __future__ import annotations

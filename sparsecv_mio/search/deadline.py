@@ -1,10 +1,10 @@
-"""The deadline of a search, the thread that observes it, and Ctrl-C.
+"""Time limits of a search, and the treatment of Ctrl-C.
 
-The work runs in a separate thread and the calling thread observes the time, so that a time limit holds during any work.
-The work checks the clock between its parts, and returns soon after the limit. During a long call of LAPACK or of a
-solver it cannot check the clock. `GRACE` seconds after the limit the calling thread therefore stops waiting, sets
-`Deadline.abandoned` and returns the result of a fallback, computed from the present state of the work. All long calls
-release the lock of the Python interpreter, or hold it for at most a fraction of a second.
+The work runs in a separate thread, while the calling thread watches the clock. A time limit therefore also applies
+during long calls. The work checks the clock between its parts and returns soon after the limit. It cannot check the
+clock during a long call of LAPACK or of a solver. For this case, the calling thread stops waiting `GRACE` seconds after
+the limit. It sets `Deadline.abandoned` and returns the result of a fallback function, computed from the present state
+of the work. All long calls release the lock of the Python interpreter, or hold it for at most a fraction of a second.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Goals of a search, such as a certified choice, which decide which pairs are solved and when the search ends."""
+"""Goals of a search, such as a certified choice: each determines the pairs to be solved and the end of the search."""
 
 from __future__ import annotations
 

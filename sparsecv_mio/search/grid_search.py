@@ -1,4 +1,4 @@
-"""A search over a grid of pairs (tau, gamma): its goals, one after the other, with the interface for observers."""
+"""The class `GridSearch`: a search over a grid of pairs (tau, gamma) that pursues its goals one after the other."""
 
 from __future__ import annotations
 

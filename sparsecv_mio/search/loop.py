@@ -4,8 +4,8 @@
 
 A *source* is a bounding method, and a *step* is a unit of its work. An *order* reads the state of the search and yields
 the next steps. The executor runs the steps in threads. A step returns its findings and does not change the state. Only
-`Writer.take` changes the state, and it also lets the source of a step count its attempts. A source therefore needs no
-code for records, checkpoints and reproducible runs.
+`Writer.take` changes the state; it also calls the source of a step to count its attempts. Because of this division, a
+source needs no code for records and checkpoints, and runs are reproducible.
 """
 
 from __future__ import annotations

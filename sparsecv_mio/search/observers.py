@@ -1,22 +1,22 @@
 """Output of a running search: signals, progress, the trace and the checkpoint.
 
 A trace is a file of JSON lines that shows how the interval of every pair (tau, gamma) closes. The first line describes
-the run: `{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other line describes a moment:
-`{"seconds", "nodes", "mios", "done", "lower", "upper", "proved", "estimates", "pairs", "stage"}`. The entries of
-`pairs` are `[lower, upper]`. Pairs are sorted by gamma, then by tau. CV errors are per row, in squared units of the
-target; an unknown upper bound is null. `estimates` contains, for every tau, the smallest estimate of the CV error over
-gamma, or null if it is unknown. `proved` is `[tau, gamma]`: the best pair is certified among the pairs of size at most
-`tau` or of gamma at least `gamma`. Each of the two numbers, or the list, may be null. `stage` describes the last step
-that began.
+the run: `{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other line describes a moment: `{"seconds",
+"nodes", "mios", "done", "lower", "upper", "proved", "estimates", "pairs",
+"stage"}`. The entries of `pairs` are `[lower, upper]`. Pairs are sorted by gamma, then by tau. CV errors are per row,
+in squared units of the target; an unknown upper bound is null. `estimates` contains, for every tau, the smallest
+estimate of the CV error over gamma, or null if it is unknown. `proved` is `[tau, gamma]`: the best pair is certified
+among the pairs of size at most `tau` or of gamma at least `gamma`. Each of the two numbers may be null, and so may the
+list. `stage` describes the last step that began.
 
 A search by descent has no grid of gammas. The first line of its trace has `"gammas": null`, and each moment has the
 `gamma` of the next step and the number of earlier `steps`. The pairs of a moment are the taus at this gamma, `upper` is
 the smallest upper bound so far, and `estimate` is the CV error of the pair with this bound.
 
-A checkpoint is a NumPy archive, and its file is always complete. It stores the table of subproblems and the position of
-the method. A resumed search computes the cheap parts again (moments, the full-data fit). The checkpoint has a key of
-data, folds, grid and method. Only a search with the same key can resume it; gap, limits and number of threads may
-differ.
+A checkpoint is a NumPy archive, and its file is always complete. It stores the table of subproblems and the progress of
+the method. A resumed search computes the cheap parts again (moments, the full-data fit). The checkpoint has a key,
+computed from data, folds, grid and method. Only a search with the same key can resume it; gap, limits and number of
+threads may differ.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The options of a search, with one check for the command line and Python, and the callbacks (hooks) of the caller.
+"""The options of a search, checked in the same way for the command line and Python, and the callbacks of the caller.
 
 Checks without the data run when a `SearchOptions` is built; the table `RULES` has the requirements between options.
 `check_data` has the checks that need the data. `request` returns the requested options in the form that the record

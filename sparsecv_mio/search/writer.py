@@ -1,4 +1,4 @@
-"""The only writer of the state of a search, which stores the findings of steps and the bounds that they imply."""
+"""The only module that changes the state of a search: it stores the findings of steps and the implied bounds."""
 
 from __future__ import annotations
 

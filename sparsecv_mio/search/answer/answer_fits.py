@@ -1,4 +1,4 @@
-"""Fits of one support for the parts of an answer: one class for squared-error loss, one for smooth losses."""
+"""Fits of one support that the parts of an answer need: one class for squared-error loss, one for the other losses."""
 
 from __future__ import annotations
 

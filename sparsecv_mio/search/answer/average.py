@@ -1,12 +1,12 @@
-"""A model for prediction: the average of near-optimal pairs, projected on one best subset (docs/theory/average.md).
+"""The averaged model: an average over near-optimal pairs, approximated by one best subset (docs/theory/average.md).
 
-Choosing the pair (tau, gamma) with the minimum of many CV errors makes predictions less accurate, because the choice
-follows the noise of these errors. The average of all pairs whose CV errors hardly differ from the minimum predicts more
-accurately, but it has many features. The best subset of every size is therefore fitted to the predictions of the
+The pair (tau, gamma) with the minimum of many CV errors is chosen in part by the noise of these errors, which makes
+predictions less accurate. The average over all pairs whose CV errors hardly differ from the minimum predicts more
+accurately, but it has many features. Therefore the best subset of every size is fitted to the predictions of the
 average. The averaged model is the smallest of these subsets whose predictions differ little from the average.
 
-To estimate the error of the averaged model, averaging and projection can be repeated within every fold, with the
-weights of the pairs from all rows. This procedure is much cheaper than repeating the search without every fold. Its
+To estimate the error of the averaged model, averaging and fitting can be repeated within every fold. The weights of the
+pairs, which come from all rows, stay the same. This procedure is much cheaper than a search without each fold. Its
 estimate is too small, because the weights depend on the held-out rows.
 """
 

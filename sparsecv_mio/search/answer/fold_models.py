@@ -1,4 +1,4 @@
-"""Models of the folds of a record, which are fitted again and predict their held-out rows.
+"""The models of the folds of a record, which are fitted again to predict the held-out rows.
 
 These predictions give the mean absolute error of a record, and prediction intervals for new rows by the method CV+
 (Barber and others 2021). This module calls no kernel, because `with_mae` runs in the thread that waits for a search.

@@ -1,9 +1,10 @@
-"""Instability of a model when a fold is held out: its bounds for every pair, and its use in the choice of a pair.
+"""Bounds on the instability of every pair (tau, gamma), and the choice of a pair by CV error and instability.
 
-The instability of a pair (tau, gamma) is the largest mean change of the losses of all rows if one fold is held out
-(:mod:`sparsecv_mio.bounds.model_changes`). Losses are squared errors or log losses. If the full-data model and the
-model of every fold are known, the instability is known up to ties and rounding; otherwise it has an interval. For a
-given weight, the pair with the smallest CV error plus weight times instability is chosen.
+If a fold is held out, the model changes, and so does the loss of every row (squared error or log loss). The instability
+of a pair is the mean absolute change over all rows, for the fold with the largest such mean
+(:mod:`sparsecv_mio.bounds.model_changes`). If the full-data model and the model of every fold are known, the
+instability is known up to ties and rounding. Otherwise the module computes bounds on it. For a given weight, the chosen
+pair has the smallest sum of the CV error and weight times instability.
 """
 
 from __future__ import annotations

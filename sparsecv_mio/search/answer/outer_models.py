@@ -1,4 +1,4 @@
-"""Models that are chosen without the rows of an outer fold, their scores on these rows, and summaries of all folds."""
+"""Models chosen without the rows of an outer fold, their errors on these rows, and summaries over all outer folds."""
 
 from __future__ import annotations
 

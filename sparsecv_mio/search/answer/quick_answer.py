@@ -1,7 +1,8 @@
 """The quick answer: forward selection at one gamma, reported if a limit ends the search before it has scored a pair.
 
-If the problem is small, every fold selects columns by its training rows; otherwise every fold uses one selection on the
-full data. The held-out rows of a fold are scored by fits without these rows. All values are estimates.
+If the problem is small, forward selection runs on the training rows of every fold. Otherwise it runs once, on the full
+data, and every fold uses this selection. The held-out rows of a fold are scored by fits without these rows. All values
+are estimates.
 """
 
 from __future__ import annotations

@@ -6,13 +6,13 @@ gamma. The gamma step fixes the supports of the folds; the CV error h is then a 
 (X_S'X_S) W^{-1/2} = U diag(d) U'`, gives the prediction of every held-out row as `r_mean + sum_k B_k / (d_k + lam)`.
 From these predictions, h and its derivatives are computed for all folds together in O(n tau) operations.
 
-The position of the descent is the best tau of a row. If the gamma step proposes a gamma with a smaller certified upper
-bound on the CV error, the descent moves to the row of this gamma. If no proposal is better, the present tau is solved
+The current pair of the descent is the best tau of a row. If the gamma step finds a gamma with a smaller certified upper
+bound on the CV error, the descent moves to the row of this gamma. If it finds no such gamma, the current tau is solved
 at all gammas of a grid. The descent ends at a pair that no change of tau alone or gamma alone improves.
 
-The algorithm of the paper (docs/papers.md) moves to the result of each step and stops when a pair recurs. Here a gamma
-is not visited again after its row was solved, because the row is known not to be better. The CV error decreases with
-every move, so the descent cannot cycle.
+The algorithm of the paper (docs/papers.md) moves to the result of each step and stops when a pair recurs. Here no gamma
+is visited twice, because a solved row is known not to be better. The CV error decreases with every move, so the descent
+cannot cycle.
 """
 
 from __future__ import annotations

@@ -3,16 +3,16 @@
 Branch-and-bound trees become more expensive as the size grows. In the same time, proofs for the small sizes therefore
 exclude more pairs (tau, gamma) than a little work at every size.
 
-1. The pair with the best estimate is tried first, and each try has twice the nodes of the previous try. The tries end
-   when the next one would not fit into half of the remaining time, or when solving the pair would exclude less than
-   half of the other open pairs by bounds on the full data.
-2. Then the order works on all sizes up to the size of that pair together, and on the larger sizes one after the other.
+1. The pair with the best estimate is tried first. Each try has twice the nodes of the previous try. The tries end if
+   the next one would not fit into half of the remaining time. They also end if the solved pair would let bounds on the
+   full data exclude less than half of the other open pairs.
+2. Then the order works on all sizes up to the size of this pair together, and on the larger sizes one after the other.
    For each size, trees of the full data come before trees of folds. The trees of the full data run until the open pairs
    of this size are excluded, or until they cannot exclude another pair.
-3. The order works on the open pairs again with eight times the nodes. The smallest new size and the size with the
-   fewest tries take turns, according to the nodes that they have cost.
+3. The order works on the open pairs again with eight times the nodes. This work alternates with work on the next new
+   size, according to the numbers of nodes that both have cost.
 4. If the proof does not fit into the time limit, the pairs with the smallest lower bounds get a part of the time
-   (`weakest`).
+   (module `weakest`).
 """
 
 from __future__ import annotations

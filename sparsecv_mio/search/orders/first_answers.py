@@ -1,4 +1,4 @@
-"""The order of first answers: a support and an estimate for every pair (tau, gamma), and bounds that need no tree.
+"""The first order of a search: it finds supports and estimates for all pairs (tau, gamma), and bounds without trees.
 
 The middle gamma comes first, so that a search that ends at its limit has an answer. Each phase begins after the
 previous phase has ended.

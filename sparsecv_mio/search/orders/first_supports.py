@@ -1,7 +1,7 @@
-"""The order of initial supports for many columns: local search in all folds, small sizes, and bounds without a tree.
+"""The first order of a search with many columns: local search in all folds, proofs for small sizes, cheap bounds.
 
-Under a time limit, sizes with few supports are solved as soon as every fold has a quick answer. Some pairs are then
-proved when the search reaches its limit. The search for better supports follows.
+Under a time limit, sizes with few supports are solved as soon as every fold has a support. The search for better
+supports follows. Some pairs are then solved even if the search reaches its limit early.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Orders for the pairs (tau, gamma) of a goal, such as all pairs, without regard to their bounds: proofs, or estimates.
+"""Orders that solve, or only estimate, every pair (tau, gamma) of a goal, even pairs that bounds could exclude.
 
 For proofs, the pair with the fewest tries comes first, so that easy pairs do not wait for hard ones. For estimates,
 every fold searches for good supports of the open pairs.

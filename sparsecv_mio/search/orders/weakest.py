@@ -1,7 +1,7 @@
 """The order that raises the smallest lower bounds of the grid, which determine the gap when a limit ends the search.
 
 The order measures how fast trees of the full data, and trees of folds with weighted held-out rows, raise these bounds.
-It prefers the faster trees. `InQuestion` states the pairs (tau, gamma) that are neither excluded nor solved yet.
+It prefers the faster trees. The class `InQuestion` has the pairs (tau, gamma) that are neither excluded nor solved.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The order that solves the pair with the best estimate first, and then raises the bounds of all other pairs above it.
 
-The training-loss bound raises lower bounds most. For every pair (tau, gamma) that trees of the full data may exclude,
-these trees therefore come before trees of folds. Trees grow in rounds: every tree has a few nodes before any tree has
-more.
+The training-loss bound usually raises lower bounds most, and it needs trees of the full data. For every pair (tau,
+gamma) that they may exclude, trees of the full data therefore come before trees of folds. Trees grow in rounds: every
+tree has a few nodes before any tree has more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Problems of a search: best-subset problems on the training rows of a fold, or on the full data, with a loss.
+"""Classes for the best-subset problems of a search, on the training rows of a fold or on the full data, by loss.
 
-The other modules of `search` depend on the capabilities of a problem, and never on its loss.
+Other modules of `search` depend only on the capabilities of a problem, not on its loss.
 """

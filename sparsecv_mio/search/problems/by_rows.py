@@ -1,7 +1,7 @@
 """Problems with squared-error loss and very many columns, computed from the rows without a matrix over all columns.
 
 A relaxation on the rows bounds a size and screens columns (:class:`~sparsecv_mio.bounds.wide.WideFold`). If few columns
-remain, their Gram matrix is computed, and trees or the solver of a vendor solve the size. Otherwise a tree on the rows
+remain, their Gram matrix is computed, and trees or an external solver solve the size. Otherwise a tree on the rows
 solves the size.
 """
 

@@ -2,11 +2,11 @@
 
 Fits are computed from moments or rows.
 
-For a size whose known support is not proved optimal, let f be the training objective of the fold and u that of the
-support. Two bounds hold for every b with `f(b) <= u`. The ridge ball (:mod:`sparsecv_mio.bounds.closed_form`) holds for
-any support of b. The relaxations of :mod:`sparsecv_mio.bounds.fold` hold for the columns that remain after screening
-with u. All sizes of a gamma share the preparation of the relaxations. If screening leaves one support for a size, the
-size is solved without a tree.
+Suppose that the known support of a size is not proved optimal. Let f be the training objective of the fold, and u its
+minimum on this support. Two bounds hold for every b with `f(b) <= u`. The ridge ball
+(:mod:`sparsecv_mio.bounds.closed_form`) holds for any support of b. The relaxations of :mod:`sparsecv_mio.bounds.fold`
+hold for the columns that remain after screening with u. All sizes of a gamma share the preparation of the relaxations.
+If screening leaves one support for a size, the size is solved without a tree.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ A subproblem has one fold, size and gamma; its incumbent is the best support fou
 * A list for all folds. A support that is better than the incumbent of a fold has an objective on the full data below
   the threshold of :func:`sparsecv_mio.search.problems.left_out_folds.objective_threshold`. One path tree lists every
   support below the largest threshold of each size. The listed supports are then scored in all folds at once in closed
-  form. A fold remains open if its threshold would list too many supports (a large residual, or a leverage near one half
-  or more). A subproblem whose two best supports nearly tie remains open too. The list is fast if n is much larger than
-  p, or if few supports are near-optimal.
+  form. A fold remains open if its threshold would list too many supports. The reason is a large residual, or a leverage
+  near one half or more. A subproblem whose two best supports nearly tie remains open too. The list is fast if n is much
+  larger than p, or if few supports are near-optimal.
 * The leave-one-out tree (:mod:`sparsecv_mio.kernels.alive_folds`): one tree for all sizes and all folds of one row, for
   moderate n. A node keeps only the folds for which it may still contain the best support. The numbers of the tree may
   have rounding errors up to an allowance, and are used only to branch and prune. The supports found are fitted on the

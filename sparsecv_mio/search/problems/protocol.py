@@ -1,4 +1,4 @@
-"""The methods that every problem class has, and the types of fits and solved subproblems that modules exchange."""
+"""The methods that every problem class must have, and the types of their results."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Problems with squared-error loss whose sizes are solved one by one: by an external solver, or under restrictions.
 
 The restrictions are limits on groups, parents or signs, or the rule that all levels of a factor enter together. Bounds
-that hold only for the best unrestricted support are not used. Neither relaxations after screening with an unrestricted
-support nor supports found without the restrictions enter the bounds. Three bounds hold for any family of supports and
-any set of coefficients: the training-loss bound with the restricted minimum of the full data, the ridge ball around
-every b with `f(b) <= u`, and the exact fit of a support (docs/theory.md, "Restrictions").
+that hold only for the best unrestricted support are not used. In particular, no unrestricted support is used for
+screening or as an upper bound. Three bounds hold for any restrictions on supports and coefficients: the training-loss
+bound with the restricted minimum of the full data, the ridge ball of all b with `f(b) <= u`, and the exact fit of a
+support (docs/theory.md, "Restrictions").
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
 """Local search for supports in the folds of a problem with squared-error loss (:mod:`.local_search`).
 
-`FoldPasses` searches all folds at once.
-The supports of a fold depend on its training rows alone, so that their held-out losses estimate the held-out losses of
-the optima. The search includes the full data as an additional fold that holds no row out.
+`FoldPasses` searches all folds at once. The supports of a fold depend on its training rows alone, so that their
+held-out losses estimate the held-out losses of the optima. The full data are treated as an additional fold that holds
+no row out.
 
-`FoldSample` searches some of many folds.
-Supports of the full data are not sufficient, because they depend on the rows that a fold holds out. If such a support
-is not optimal in the fold, its held-out loss tends to be too small. The local search runs in the folds that change the
-fit on all columns most when they are held out, and in some others at even distances. If held-out losses have a closed
-form, the supports found are scored in all folds at once. Otherwise they are tried in every fold, and a local search at
-a few gammas follows in every fold.
+`FoldSample` searches some of many folds. Supports of the full data are not sufficient, because they depend on the rows
+that a fold holds out. If such a support is not optimal in the fold, its held-out loss tends to be too small. The local
+search runs in the folds whose removal changes the fit on all columns most, and in some other folds, evenly spaced. If
+held-out losses have a closed form, the supports found are scored in all folds at once. Otherwise they are tried in
+every fold, and a local search at a few gammas follows in every fold.
 """
 
 from __future__ import annotations

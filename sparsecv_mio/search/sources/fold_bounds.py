@@ -1,4 +1,4 @@
-"""Bounds on single folds without a search: balls around ridge fits, relaxations, and the first nodes of trees.
+"""Cheap bounds on the held-out loss of one fold: ridge balls, relaxations, and the first nodes of trees.
 
 * A ridge ball is a ball around the ridge fit of all columns that contains every fit with an objective at most that of a
   known support.

@@ -1,6 +1,6 @@
 """Lower bounds on the training objective of the full data, from trees or their first nodes.
 
-The training-loss bound uses them to exclude pairs.
+The training-loss bound uses these lower bounds to exclude pairs (tau, gamma).
 
 Let F* be a lower bound on the smallest objective of the full data, and u the objective of any support on the training
 rows of a fold. Then the held-out loss of the optimum of the fold is at least F* - u (docs/theory/glm.md, section 9).

@@ -1,4 +1,4 @@
-"""Initial supports: local search in the full data, fits of its supports in every fold, then local search in the folds.
+"""Initial supports: local search on the full data, refits of these supports in every fold, local search in the folds.
 
 The supports give upper bounds on training objectives, which the training-loss bound needs, and estimates of all CV
 errors.

@@ -1,4 +1,4 @@
-"""Branch-and-bound trees of single folds; the trees that promise to raise the lower bounds most come first."""
+"""Branch-and-bound trees of single folds; trees that are expected to raise lower bounds most come first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The context of a search (data, folds, grid, limits), its state, and copies of the state for a record."""
+"""The context of a search (data, folds, grid, limits), its state, and copies of the state for building records."""
 
 from __future__ import annotations
 

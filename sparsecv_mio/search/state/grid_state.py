@@ -1,6 +1,6 @@
 """The state of a search over a grid: subproblems, bounds on the full data, and the attempts of each bounding method.
 
-The arrays of a checkpoint are the archive of the state; `check_archive` and `restore_state` read them.
+A checkpoint stores the arrays of the state; `check_archive` and `restore_state` read these arrays.
 """
 
 from __future__ import annotations
