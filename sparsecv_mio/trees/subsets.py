@@ -1,4 +1,4 @@
-"""Results of a tree (best subsets of one or several sizes, and its folds), and the queue of its open nodes.
+"""Results of a branch-and-bound tree, such as the best subset of a size, and the queue of its open nodes.
 
 This module imports no kernel.
 """

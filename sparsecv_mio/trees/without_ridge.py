@@ -6,8 +6,9 @@ the training rows of every fold. Then every fold compares the same subsets. Othe
 and a dependent subset. Larger sets of columns may be dependent, for example if there are more columns than rows, or
 indicators of all levels of a factor.
 
-Two other rules are not used. If dependent subsets were skipped, the compared models would depend on the fold. With the
-fit of minimum norm, the choice among models that fit equally well would depend on the units of the columns.
+Two other rules are not used. The first rule would skip dependent subsets; the compared models would then depend on the
+fold. The second rule would use the fit of minimum norm; the choice among models that fit equally well would then depend
+on the units of the columns.
 
 **Dependent to working precision.** Columns count as dependent if, scaled to length 1, their smallest singular value is
 at most `SINGULAR` times the largest one. For independent columns, fits are computed from rows by QR, refined in long
@@ -15,7 +16,8 @@ precision or in fractions.
 
 **Proposition.** Let the columns of a support, of length 1 on some rows, have a Gram matrix `Q >= c I`, and let f and
 f_0 be its objectives at `NO_RIDGE` and at 0. Then `f_0(S) <= f(S) <= f_0(S) + lam w y'y / c`, with lam = NO_RIDGE / 2
-and w the largest penalty weight of such columns, and coefficients differ by at most `lam w |y| / c^{3/2}`.
+and w the largest penalty weight of the columns. The coefficients of the two fits differ by at most
+`lam w |y| / c^{3/2}`.
 
 *Proof.* f is f_0 plus a penalty, which at the solution b_0 of f_0 is at most `lam w b_0'b_0 <= lam w b_0'Q b_0 / c`,
 and `b_0'Q b_0 <= y'y`. With W the diagonal of penalty weights, the solutions differ by `(Q + lam W)^{-1} lam W b_0`. []
