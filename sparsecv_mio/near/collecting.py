@@ -21,6 +21,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, FloatArray, IntArray
+from sparsecv_mio.bounds.closed_form import Centre
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.weights import Scored
@@ -40,7 +41,7 @@ from sparsecv_mio.trees.listing import PATH_SLICE, MetSupports, SupportsBelow
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.restricted_tree import TermsBelow, solve_with_constraints
 from sparsecv_mio.trees.subsets import FIRST_LOOK, OpenNodes, is_never_expired
-from sparsecv_mio.units import FROM_ROWS, OUTWARD, SHAVED
+from sparsecv_mio.units import FROM_ROWS, SHAVED
 from sparsecv_mio.words import Intercept
 
 UNKNOWN = "some models have no CV error: their columns are collinear, and the penalty is too small to compensate"
@@ -340,7 +341,7 @@ class CommonError(SquaredValue):
         self.folds, self.problem, self.terms = folds, problem, WholeTerms.from_data(folds.data)
         self.forced = problem.forced
         self.below = problem.with_gamma(2.0 * residual_penalty(problem, largest))
-        self._least = max(least_of_all_columns(self.below) * (1.0 - SHAVED) - OUTWARD * problem.size, 0.0)
+        self._least = least_of_all_columns(self.below) * (1.0 - SHAVED)
 
     def part(self, branch: Branch) -> Part:
         """Return the problem of in-sample residuals, or that weighted by the leverages of the included columns.
@@ -539,12 +540,9 @@ def branch_part(problem: SparseProblem, branch: Branch, rate: float, offset: flo
 
 
 def least_of_all_columns(problem: SparseProblem) -> float:
-    """Return f of all columns together, a lower bound of f of every support up to rounding; 0 if unknown."""
-    try:
-        factor = np.linalg.cholesky(problem.M)
-        return max(problem.yy - float(np.sum(np.linalg.solve(factor, problem.c) ** 2)), 0.0)
-    except np.linalg.LinAlgError:
-        return 0.0
+    """Return a lower bound on f of all columns together, and so of every support; 0 if the moments are inaccurate."""
+    centre = Centre.from_problem(problem, problem.rounding)
+    return 0.0 if centre is None else centre.objective_lower_bound
 
 
 def residual_penalty(problem: SparseProblem, largest: int) -> float:

@@ -283,3 +283,33 @@ def test_without_a_ridge_nearly_dependent_columns_are_listed(seed: int) -> None:
         if value <= size.complete_to * (1.0 - RTOL):
             assert listed[support] == pytest.approx(value, rel=RTOL)
     assert any({0, 3} <= set(support) for support in listed) and verify(record, data).ok
+
+
+EXACT_FITS = [
+    ([[0, 3, 0], [-2, -1, 2], [-1, 2, 1], [-2, 3, 2]], [1.5, -0.5, 1, 1.5], "none", "fold", ["01", "12"]),
+    ([[-4, -2, 1, -2], [2, -2, -1, 1], [-4, 3, 2, -2], [-2, -2, 3, -1], [4, -1, 3, 2], [2, -2, 0, 1]],
+     [1, -1, 2, 3, 3, 0], "length", "none", ["012", "023", "123"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("X", "y", "scale", "intercept", "truth"), EXACT_FITS)
+@pytest.mark.parametrize("gamma", [1e-12, 1e-13, 1e-14, 1e-16, 1e-20, 1e-300])
+def test_lists_of_exact_fits_omit_no_duplicate(
+    monkeypatch: pytest.MonkeyPatch, X: list[list[float]], y: list[float], scale: str, intercept: str,
+    truth: list[str], gamma: float,
+) -> None:  # fmt: skip
+    data = Dataset.from_arrays(np.array(X, dtype=float), np.array(y, dtype=float))
+
+    def listed() -> NearRecord:
+        return near_optimal(
+            data, "3", gamma=gamma, taus=[len(truth[0])], by="objective", within=0.01, scale=scale, intercept=intercept
+        )
+
+    record = listed()
+    supports = ["".join(name[1:] for name in model.support) for model in record.models]
+    assert record.status == "proved" and sorted(supports) == truth
+    report = verify(record, data)
+    assert report.ok and not report.caveat
+    monkeypatch.setattr(collecting, "least_of_all_columns", lambda problem: 1e-12)  # too large by rounding
+    short = listed()
+    assert len(short.models) == len(truth) or not verify(short, data).ok or verify(short, data).caveat
