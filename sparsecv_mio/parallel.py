@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import pickle
+import signal
 import sys
 import threading
 import time
 import uuid
+import warnings
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -141,6 +144,101 @@ def run_folds(
             finally:
                 for future in flying:
                     future.cancel()
+
+
+ONE_THREAD = {
+    f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA", "VECLIB", "NUMEXPR")
+}  # fmt: skip
+WATCH = 1.0  # seconds between two checks of a process that its parent is alive
+
+
+class Processes:
+    """Single-threaded processes of this machine, which keep loaded modules between calls and never receive Ctrl-C.
+
+    Parameters
+    ----------
+    workers : int
+        Number of processes.
+
+    Raises
+    ------
+    BackendUnavailable
+        If loky is not installed.
+    """
+
+    def __init__(self, workers: int) -> None:
+        try:
+            from loky import ProcessPoolExecutor
+        except ImportError:
+            raise BackendUnavailable("several processes need loky: pip install loky") from None
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # a worker that grew
+        with block_interrupts(), _ignore_tracker_warnings():
+            self._pool: Executor = ProcessPoolExecutor(
+                workers, env=ONE_THREAD, initializer=_exit_after_parent, initargs=(os.getpid(),)
+            )
+
+    def submit(self, work: Callable[..., Result], *given: Any) -> Future[Result]:
+        """Submit a call; the processes are started at the first one."""
+        with block_interrupts(), _ignore_tracker_warnings():  # the tracker and the processes are started here
+            return self._pool.submit(work, *given)
+
+    def end(self) -> None:
+        """Terminate the processes, also those that work."""
+        self._pool.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
+
+
+@contextmanager
+def block_interrupts() -> Iterator[None]:
+    """Hold Ctrl-C and SIGTERM back until the end of the block.
+
+    Processes that are started in it never receive Ctrl-C from the terminal.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing.resource_tracker import ensure_running
+
+    ensure_running()  # starting it later would let Ctrl-C through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _ignore_tracker_warnings() -> Iterator[None]:
+    """Start processes that print no warning of the resource tracker.
+
+    The tracker of loky removes the semaphores of workers that were terminated, and warns that they had "leaked".
+    """
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before, "ignore:resource_tracker:UserWarning")))
+    try:
+        yield
+    finally:
+        os.environ.pop("PYTHONWARNINGS")
+        if before is not None:
+            os.environ["PYTHONWARNINGS"] = before
+
+
+def _exit_after_parent(parent: int) -> None:
+    """Make this process end soon after its parent, and not by Ctrl-C, which a terminal sends to both.
+
+    A killed parent cannot notify its children. On Windows, where a process keeps the id of a dead parent, a busy
+    process ends after its task, when the pipe of its parent is closed.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH)
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # blocked while the parent started it
+    warnings.filterwarnings("ignore", "compiling kernels")  # otherwise every process would warn
+    threading.Thread(target=watch, daemon=True).start()
 
 
 ANSWERS = 10.0  # seconds to wait for an answer of the scheduler

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
-import threading
 import time
 import uuid
-import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -24,7 +20,7 @@ from sparsecv_mio.batch.sources import DataSource
 from sparsecv_mio.batch.task_folder import BatchFolder, TaskOutcome
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BackendFailed, BadInput, SparseCVError
-from sparsecv_mio.parallel import CLUSTER_SECONDS, blas_on_one_thread, open_client, slots
+from sparsecv_mio.parallel import CLUSTER_SECONDS, Processes, blas_on_one_thread, open_client, slots
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -94,11 +90,7 @@ class TaskOrder:
         return task
 
 
-ONE_THREAD = {
-    f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA", "VECLIB", "NUMEXPR")
-}  # fmt: skip
 AHEAD = 2  # submitted tasks for each running task, so that no worker waits
-WATCH = 1.0  # seconds between two checks of a process that its parent is alive
 
 
 class WorkerDied(Exception):
@@ -184,20 +176,14 @@ class Machine(Workforce):
 
     def __init__(self, workers: int) -> None:
         self.workers, self.width = workers, AHEAD * workers
-        self._pool: Executor | None = None
+        self._pool: Processes | None = None
 
     def submit(self, attempt: Attempt) -> Future[TaskOutcome]:
         """Submit a task, to new processes if the earlier ones died."""
-        from loky import ProcessPoolExecutor
-
         try:
-            with _block_interrupts(), _ignore_tracker_warnings():  # the tracker and the processes are started here
-                if self._pool is None:
-                    warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # a worker that grew
-                    self._pool = ProcessPoolExecutor(
-                        self.workers, env=ONE_THREAD, initializer=_exit_after_parent, initargs=(os.getpid(),)
-                    )
-                return self._pool.submit(run_warm, attempt.task, attempt.number)
+            if self._pool is None:
+                self._pool = Processes(self.workers)
+            return self._pool.submit(run_warm, attempt.task, attempt.number)
         except BrokenProcessPool as error:  # a process died while none was waited for
             return _make_failed_future(error)
 
@@ -212,62 +198,8 @@ class Machine(Workforce):
     def end(self) -> None:
         """Terminate the processes."""
         if self._pool is not None:
-            self._pool.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
+            self._pool.end()
             self._pool = None
-
-
-@contextmanager
-def _block_interrupts() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM back until the end of the block.
-
-    Processes that are started in it never receive Ctrl-C from the terminal.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    from multiprocessing.resource_tracker import ensure_running
-
-    ensure_running()  # starting it later would let Ctrl-C through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _ignore_tracker_warnings() -> Iterator[None]:
-    """Start processes that print no warning of the resource tracker.
-
-    The tracker of loky removes the semaphores of workers that were terminated, and warns that they had "leaked".
-    """
-    before = os.environ.get("PYTHONWARNINGS")
-    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before, "ignore:resource_tracker:UserWarning")))
-    try:
-        yield
-    finally:
-        os.environ.pop("PYTHONWARNINGS")
-        if before is not None:
-            os.environ["PYTHONWARNINGS"] = before
-
-
-def _exit_after_parent(parent: int) -> None:
-    """Make this process end soon after its parent, and not by Ctrl-C, which a terminal sends to both.
-
-    A killed parent cannot notify its children. On Windows, where a process keeps the id of a dead parent, a busy
-    process ends after its task, when the pipe of its parent is closed.
-    """
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(WATCH)
-        os._exit(1)
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # blocked while the parent started it
-    warnings.filterwarnings("ignore", "compiling kernels")  # otherwise every process would warn
-    threading.Thread(target=watch, daemon=True).start()
 
 
 class Cluster(Workforce):

@@ -728,7 +728,7 @@ def outer_folds(
             f"{option}: the folds overlap and were given row by row, so outer folds cannot be made from them; give "
             "the folds as a text such as 10"
         )
-    ids = None if by_fold else _ids_of_groups(plan, dataset)
+    ids = None if by_fold else ids_of_groups(plan, dataset)
     labels = plan.labels if ids is None else fold_plan.group_labels(ids, f"folds {plan.spec!r}")
     together = np.where(labels < 0, plan.k, labels)  # rows that are never held out stay together as well
     groups = int(together.max()) + 1
@@ -767,7 +767,7 @@ def inner_folds(plan: fold_plan.FoldPlan, rows: IntArray, training: Dataset) -> 
     spec = plan.spec.removesuffix(fold_plan.WEIGHTED)
     if is_dealt(plan) or _kind_of_folds(plan) in LIKE_INNER:
         return replace(make_folds(spec, training, plan.seed or 0), given_seed=plan.given_seed)
-    if (ids := _ids_of_groups(plan, training)) is not None:
+    if (ids := ids_of_groups(plan, training)) is not None:
         count = min(plan.k, len(np.unique(fold_plan.as_ids(ids, f"folds {spec!r}"))))
         return make_folds(f"{spec.rpartition(':')[0]}:{count}", training, plan.seed or 0)
     labels = plan.labels[rows]
@@ -776,8 +776,16 @@ def inner_folds(plan: fold_plan.FoldPlan, rows: IntArray, training: Dataset) -> 
     return replace(inner, given_seed=plan.given_seed)
 
 
-def _ids_of_groups(plan: fold_plan.FoldPlan, dataset: Dataset) -> NDArray[Any] | None:
-    """Return the ids of the groups of `groups:COLUMN:K`; None for other folds and without the column."""
+def ids_of_groups(plan: fold_plan.FoldPlan, dataset: Dataset) -> NDArray[Any] | None:
+    """Return the ids of the groups of `groups:COLUMN:K`; None for other folds and without the column.
+
+    Parameters
+    ----------
+    plan : FoldPlan
+        Folds.
+    dataset : Dataset
+        Data of the folds.
+    """
     kind, _, value = canonical(plan.spec.removesuffix(fold_plan.WEIGHTED)).partition(":")
     in_folds = GROUPS_IN_FOLDS.fullmatch(value) if kind == "groups" and plan.seed is not None else None
     return None if in_folds is None else dataset.aux.get(in_folds[1])

@@ -113,7 +113,7 @@ def answer(question: Question, deadline: Deadline | None = None) -> Record:
     options = question.options
     options.check_data(question.dataset, question.folds)
     every, grid = question.grid()
-    deadline = deadline or _start_clock(question)
+    deadline = deadline or start_question_clock(question)
     if options.stability == NESTED:
         return search_with_nested_weight(question, deadline)
     question = replace(question, options=options.within(question.dataset))
@@ -123,8 +123,14 @@ def answer(question: Question, deadline: Deadline | None = None) -> Record:
     return _refine_gamma(record, question, deadline) if options.refine else record
 
 
-def _start_clock(question: Question) -> Deadline:
-    """Return the deadline of a question, after compiling missing kernels."""
+def start_question_clock(question: Question) -> Deadline:
+    """Return the deadline of a question, after compiling missing kernels.
+
+    Parameters
+    ----------
+    question : Question
+        Question, whose data are checked before the compilation.
+    """
 
     def search_tiny(
         data: Dataset, folds: FoldPlan, gammas: Any, taus: Any, stop: threading.Event | None, **options: Any
@@ -588,7 +594,7 @@ def nested_cross_validate(
             "BestSubsetRidgeCV with these settings to cross_val_predict of scikit-learn"
         )
     question, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()
-    deadline = _start_clock(question)
+    deadline = start_question_clock(question)
     outer = outer_folds(count, folds, dataset)
     if not options.loss.is_quadratic:
         question.check_outer_rows(outer)

@@ -67,6 +67,8 @@ class Question:
         Options of the search.
     hooks : Hooks
         Hooks of the caller.
+    starts : tuple of tuples of str
+        Features of supports to try first; a support with a column that is constant in the rows is ignored.
     """
 
     dataset: Dataset
@@ -75,6 +77,7 @@ class Question:
     taus: Any
     options: SearchOptions
     hooks: Hooks = field(default_factory=Hooks)
+    starts: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("gammas", "taus"):  # an iterator could be read only once

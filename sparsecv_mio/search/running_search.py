@@ -110,8 +110,9 @@ class RunningSearch:
         request = options.request(self.grid)
         all_shown = options.model is Model.AVERAGE or question.hooks.found is not None
         context = Context(
-            data, question.folds, self.grid, request, self.deadline, options.workers, self.hands, all_shown
-        )
+            data, question.folds, self.grid, request, self.deadline, options.workers, self.hands, all_shown,
+            tuple(data.support_of(names) for names in question.starts if set(names) <= set(data.names)),
+        )  # fmt: skip
         self.context = context
         _ = question.dataset.fingerprint  # the record needs it, and after the limit it could not be computed in time
         if question.hooks.resume is not None:

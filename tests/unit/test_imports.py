@@ -33,10 +33,10 @@ FORMULATION = PROBLEM | {"formulation"}
 BOUNDS = FORMULATION | {"bounds", "trees"}
 SEARCH = BOUNDS | {"search", "certificate"}
 FITS = SEARCH | {"fits", "near", "warmup"}
-REPORT = FITS | {"report"}
+REPORT = FITS | {"report", "inference"}
 INTERFACE = REPORT | {"proofs", "cli"}
 SATELLITES = {"check", "oracles", "batch"}
-RECORDS = ("drawn", "json_text", "parts", "accuracy", "predicting", "fit_records", "records")
+RECORDS = ("drawn", "json_text", "parts", "accuracy", "predicting", "fit_records", "inference_parts", "records")
 
 # A module may import the rooms of the longest entry that its own name starts with, and its own room.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -70,6 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "search": SEARCH | {"kernels"},
     "fits": SEARCH,
     "near": SEARCH | {"kernels", "fits"},
+    "inference": FITS,
     "warmup": FITS | {"proofs", "kernels"},
     "report": REPORT,
     "sklearn": REPORT,

@@ -318,7 +318,7 @@ class RowBasedProblems(Problems):
         in_memory = int(np.sqrt(PRODUCT_BYTES / (8.0 * TREE_MATRICES * context.threads))) if is_native else 0
         self._few = max(EXACT_COLUMNS, in_memory)
         self._most = max(context.threads, PRODUCT_BYTES // 2 // (8 * context.data.n * context.data.q + PRODUCTS_KEPT))
-        self._passes = FoldPasses(context.data, context.folds, context.grid, context.hands)
+        self._passes = FoldPasses(context.data, context.folds, context.grid, context.hands, context.starts)
         self._stored: OrderedDict[tuple[int, int], WideRows] = OrderedDict()
         self._largest: dict[int, float] = {}  # by fold, at gamma 2: upper bound on the largest eigenvalue of the rows
         self.enclosed: dict[tuple[int, int, int, float, bytes], tuple[float, float, float]] = {}

@@ -240,7 +240,7 @@ class SquaredProblems:
         self._folds: OrderedDict[int, fold_fits.FoldData] = OrderedDict()
         self._kept: dict[int, Kept] = {}
         self._weighted: dict[int, HeldOutWeightedBounds] = {}
-        self._passes = FoldPasses(context.data, context.folds, context.grid, context.hands)
+        self._passes = FoldPasses(context.data, context.folds, context.grid, context.hands, context.starts)
         self._diagonals: dict[int, FloatArray | None] = {}
         self._lock = threading.RLock()
 

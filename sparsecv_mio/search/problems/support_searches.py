@@ -70,10 +70,15 @@ class FoldPasses:
         Grid of the search.
     hands : Hands, optional
         Executor of the searches; the threads by default.
+    starts : sequence of int arrays
+        Supports to try first in every fold.
     """
 
-    def __init__(self, data: StandardData, folds: FoldPlan, grid: Grid, hands: Hands | None = None) -> None:
-        self.data, self.folds, self.grid, self.hands = data, folds, grid, hands or Hands()
+    def __init__(
+        self, data: StandardData, folds: FoldPlan, grid: Grid, hands: Hands | None = None,
+        starts: Sequence[IntArray] = (),
+    ) -> None:  # fmt: skip
+        self.data, self.folds, self.grid, self.hands, self.starts = data, folds, grid, hands or Hands(), starts
         self.clear()
 
     def clear(self) -> None:
@@ -129,7 +134,7 @@ class FoldPasses:
         grid = Grid(self.grid.gammas[gammas], self.grid.taus[taus])
         searches = LocalSearches(self.data, folds, grid, 1, Moment(), self.hands)
         self._request, self._searches, self._n_done = request, searches, 0
-        self._passes = search_passes(searches)
+        self._passes = search_passes(searches, self.starts)
 
     def _collect_supports(self, paths: FoldPaths, search: FoldSearch) -> SupportsFound:
         """Return the supports found in a fold, with upper bounds on their objectives."""

@@ -37,7 +37,8 @@ class InitialSupports:
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the gammas without supports; each search starts from the supports of the gammas that have some."""
         subsets = [state.all_rows.best[g] for g in np.flatnonzero(state.has_supports).tolist()]
-        starts = tuple(subset.support for result in subsets for subset in result.by_size.values())
+        found = (subset.support for result in subsets for subset in result.by_size.values())
+        starts = (*state.context.starts, *found)
         taus = state.context.grid.taus
         for g in find_open_gammas(wanted, state.has_supports):
             yield Step(

@@ -55,6 +55,8 @@ class Context:
     all_shown : bool
         True if the values that every fold of every pair shows are requested: for an average of near-optimal pairs, or
         by the reader of a snapshot.
+    starts : tuple of int arrays
+        Supports to try first in the full data and in every fold, in columns of `data`.
     """
 
     data: StandardData
@@ -65,6 +67,7 @@ class Context:
     threads: int
     hands: Hands = field(default_factory=Hands)
     all_shown: bool = False
+    starts: tuple[IntArray, ...] = ()
 
     def row(self, grid: Grid) -> Context:
         """Return the context of a search over other pairs; only the best one of these is requested."""
@@ -117,14 +120,11 @@ class BestOnAllRows:
     ----------
     best : list of BestSubsets
         Best supports of every tau found on the full data, by gamma; empty before the first are found.
-    starts : list of lists of int arrays
-        Supports to try first, by gamma.
     """
 
     def __init__(self, data: StandardData, grid: Grid) -> None:
         self.data, self.grid = data, grid
         self.best: list[BestSubsets] = []
-        self.starts: list[list[IntArray]] = [[] for _ in grid.gammas]
         self._made: dict[tuple[str, int], Any] = {}
         self._tables: dict[str, NDArray[Any]] = {}
         self._lock = threading.RLock()

@@ -15,7 +15,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from sparsecv_mio.batch.dispatch import _block_interrupts
 from sparsecv_mio.batch.one_task import run_estimator
 from sparsecv_mio.batch.peers import Fitted
 from sparsecv_mio.batch.run_commands import TaskCounts
@@ -23,6 +22,7 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.errors import BackendUnavailable
+from sparsecv_mio.parallel import block_interrupts
 
 PLAN = """
 [[data]]
@@ -132,7 +132,7 @@ def test_a_dry_run_tells_of_lists_and_of_settings_in_vain(tmp_path: Path, capfd:
 
 
 def test_ctrl_c_is_held_until_the_processes_have_started() -> None:
-    with pytest.raises(KeyboardInterrupt), _block_interrupts():
+    with pytest.raises(KeyboardInterrupt), block_interrupts():
         os.kill(os.getpid(), signal.SIGINT)
         ensure_running()  # as loky does before each process
         code = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"

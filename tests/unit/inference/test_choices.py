@@ -1,0 +1,143 @@
+"""The whole procedure on draws: weights equal copied rows, files of draws are continued, limits keep what is done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sparsecv_mio import cross_validate
+from sparsecv_mio.certificate.inference_parts import FailedDraw
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import inner_folds, make_folds
+from sparsecv_mio.data.loss_targets import as_counts, as_two_classes
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.inference import choices
+from sparsecv_mio.inference.choices import DrawSettings, choose_from_draw, choose_models, supports_to_try
+from sparsecv_mio.inference.draws import bootstrap_draws
+from sparsecv_mio.search.deadline import Deadline
+from sparsecv_mio.search.options import Hooks, SearchOptions
+from sparsecv_mio.search.question import Question
+
+SETTINGS = DrawSettings("bootstrap")
+
+
+def make_question(loss: str = "squared", n: int = 40, p: int = 5, **options: object) -> Question:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n, p)) * np.geomspace(0.1, 10.0, p)
+    signal = X[:, 0] * 8.0 + X[:, 1] * 2.0
+    noise = rng.normal(size=n)
+    if loss == "logistic":
+        data = as_two_classes(Dataset.from_arrays(X, (signal + noise > 0.0).astype(float)))
+    elif loss == "poisson":
+        data = as_counts(Dataset.from_arrays(X, np.floor(np.exp(np.clip(0.5 * signal, -1.0, 2.0)))))
+    else:
+        data = Dataset.from_arrays(X, signal + noise)
+    chosen = SearchOptions.of(loss=loss, threads=1, **options)
+    return Question(data, make_folds("5", data), (0.1, 1.0), (1, 2, 3), chosen)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
+@pytest.mark.parametrize("scale", ["length", "variance"])
+def test_weights_of_a_draw_equal_copied_rows_in_one_fold(loss: str, scale: str) -> None:
+    question = make_question(loss, scale=scale, gap=0.0)
+    for draw in bootstrap_draws(question.dataset, question.folds, 3, 7):
+        chosen = choose_from_draw(question, draw, None)
+        rows = np.repeat(draw.rows, draw.weights)
+        labels = np.repeat(
+            inner_folds(question.folds, draw.rows, draw.take_from(question.dataset)).labels, draw.weights
+        )
+        copied = cross_validate(
+            question.dataset.take(rows), labels, gammas=question.gammas, taus=question.taus, options=question.options
+        )
+        assert (chosen.gamma, chosen.tau, chosen.support) == (copied.gamma, copied.tau, copied.support)
+        assert chosen.cv_error == pytest.approx(copied.cv_error, rel=1e-9)
+        assert chosen.coefficients == pytest.approx(copied.coefficients, rel=1e-6)
+        assert chosen.intercept == pytest.approx(copied.intercept, rel=1e-6, abs=1e-9)
+
+
+def test_supports_to_try_change_no_certified_choice() -> None:
+    question = make_question(p=6, gap=0.0)
+    record = cross_validate(
+        question.dataset, question.folds, gammas=question.gammas, taus=question.taus, options=question.options
+    )
+    warm = replace(question, starts=(*supports_to_try(record), ("x0", "x5"), ("x4",)))
+    draws = list(bootstrap_draws(question.dataset, question.folds, 4, 0))
+    assert choose_models(warm, draws, SETTINGS).models == choose_models(question, draws, SETTINGS).models
+
+
+def test_a_file_of_draws_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    question, settings = make_question(), DrawSettings("bootstrap", store=tmp_path / "draws.jsonl")
+    draws = list(bootstrap_draws(question.dataset, question.folds, 4, 0))
+    first = choose_models(question, draws[:2], settings)
+    with open(settings.store, "a", encoding="utf-8") as stream:  # type: ignore[arg-type]
+        stream.write('{"digest": "incompl')
+    asked = list[int]()
+    ask = choices.choose_from_draw
+    monkeypatch.setattr(
+        choices,
+        "choose_from_draw",
+        lambda question, draw, deadline: asked.append(draw.number) or ask(question, draw, deadline),
+    )
+    second = choose_models(question, draws, settings)
+    assert asked == [2, 3] and second.models[:2] == first.models and second.n_done == 4
+    assert choose_models(question, draws, settings).models == second.models and asked == [2, 3]
+    with pytest.raises(BadInput, match="has the draws of another question"):
+        choose_models(replace(question, taus=(1,)), draws, settings)
+    with pytest.raises(BadInput, match="has other draws"):
+        choose_models(question, list(bootstrap_draws(question.dataset, question.folds, 4, 1)), settings)
+
+
+def test_an_expired_limit_keeps_what_is_done(tmp_path: Path) -> None:
+    question = make_question()
+    draws = list(bootstrap_draws(question.dataset, question.folds, 3, 0))
+    none = choose_models(question, draws, SETTINGS, Deadline(0.0, None))
+    assert none.models == () and none.describe_missing_draws("bootstrap") == (
+        "bootstrap: the time limit ended after 0 of 3 draws; give a longer time limit",
+    )
+    deadline = Deadline(None, None)
+
+    def stop(progress: object) -> None:
+        if "draws done" in progress.stage:  # type: ignore[attr-defined]
+            deadline.stop.set()
+
+    some = choose_models(replace(question, hooks=Hooks(progress=stop)), draws, SETTINGS, deadline)
+    assert len(some.models) == 1 and "the run was interrupted after 1 of 3 draws" in some.describe_missing_draws("b")[0]
+
+
+@pytest.mark.slow
+def test_processes_choose_the_same_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choices, "MIN_PROCESS_SECONDS", 0.0)
+    question = make_question()
+    draws = list(bootstrap_draws(question.dataset, question.folds, 6, 0))
+    both = replace(question, options=replace(question.options, threads=2))
+    assert choose_models(both, draws, SETTINGS).models == choose_models(question, draws, SETTINGS).models
+
+
+def test_a_draw_without_a_model_is_stated() -> None:
+    X, y = np.arange(12.0).reshape(-1, 1) ** 2, np.repeat([0.0, 1.0], 6)
+    data = Dataset.from_arrays(X, y, aux={"g": np.repeat([0, 1, 2, 3], 3)})
+    data = as_two_classes(replace(data, y=np.array([0.0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 1, 1])))
+    question = Question(data, make_folds("groups:g", data), (1.0,), (1,), SearchOptions.of(loss="logistic", threads=1))
+    found = choose_models(question, list(bootstrap_draws(data, question.folds, 8, 0)), SETTINGS)
+    assert found.failed and found.models and found.n_done == 8
+    assert (
+        isinstance(found.failed[0], FailedDraw)
+        and "no model could be chosen from" in found.describe_missing_draws("b")[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "bounds"}, "method bounds"),
+        ({"model": "average"}, "model average"),
+        ({"scale_within": "folds"}, "scale_within"),
+    ],
+)
+def test_procedures_that_are_not_repeated_are_refused(options: dict[str, str], message: str) -> None:
+    question = make_question(**options)
+    with pytest.raises(BadInput, match=message):
+        choose_models(question, [], SETTINGS)
