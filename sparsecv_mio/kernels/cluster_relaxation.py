@@ -1,26 +1,26 @@
 """The perspective relaxation with intervals of the coefficients and clusters of columns (theory section 4).
 
-In normal form, `M = G + I` with G positive semidefinite. The supports S have k columns, with at least one column of
-each of some disjoint clusters, and coefficients `lo_j <= b_j <= hi_j`, `lo_j <= 0 <= hi_j`. For any point b0 and `g = c
-- G b0`
+In normal form, `M = G + I` with G positive semidefinite. Some columns form disjoint clusters. The supports S have k
+columns, with at least one column of each cluster. The coefficients satisfy `lo_j <= b_j <= hi_j`, where
+`lo_j <= 0 <= hi_j`. For any point b0 and `g = c - G b0`
 
     f(S) >= D = yy - b0'G b0 - max { sum_S h_j },      h_j = -min { b^2 - 2 g_j b : lo_j <= b <= hi_j } >= 0,
 
 with the maximum over these supports S. The maximum consists of the largest h_j of every cluster, and of the largest
-other h_j up to k in total. Disjoint sets may limit the number of their columns in a support. From such a set only the
-largest h_j, up to its limit, enter the maximum. As a function of g_j, h_j is `g_j^2` as long as the interval does not
-bind, and linear beyond.
+other h_j up to k in total. Other disjoint sets of columns may have a limit on the number of their columns in a support.
+The maximum then uses only the largest h_j of such a set, as many as its limit. As a function of g_j, h_j is `g_j^2` as
+long as the interval does not bind, and linear beyond.
 
 The point b0 is found by accelerated proximal gradient steps. Let v be the point after a gradient step, and s the length
-of the proximal step. A common number r gives column j the weight `|v_j| / r - s`. If the interval of column j binds,
-with u its bound on the side of v_j, the weight is `|v_j| / u - s (r^2 + u^2) / (2 u^2)`. Weights are clipped to [0, 1].
-There are two exceptions to the common r. In a cluster, r is at most the number for which the weights sum to 1. In a set
-with a limit, r is at least the number for which the weights sum to the limit.
+of the proximal step. With a common number r, the weight of column j is `|v_j| / r - s`. If the interval of column j
+binds, with u its bound on the side of v_j, the weight is `|v_j| / u - s (r^2 + u^2) / (2 u^2)`. Weights are clipped to
+[0, 1]. There are two exceptions to the common r. In a cluster, r is at most the number for which the weights sum to 1.
+In a set with a limit, r is at least the number for which the weights sum to the limit.
 
 A *term* is a column, or several columns that enter together. The h of a term is the sum of the h_j of its columns. Its
 columns have the same weight, in which `|v|` is the length of v on these columns. All statements above then hold for
-terms, with k and clusters counted in terms. For terms of several columns, the proximal step uses only the infinite
-bounds of the intervals; any point b0 gives a valid D.
+terms, with k and clusters counted in terms. For a term of several columns, the weight ignores bounds other than 0 on
+the coefficients. D stays valid, because every point b0 gives a valid D.
 """
 
 from typing import NamedTuple

@@ -7,9 +7,9 @@ row i, m_i its margin at theta, `s = -l'(m)`, `G_j = sum_i v_i s_i sign_i z_ij` 
 
     F_S >= sum_i v_i (l(m_i) + s_i m_i) - sum over columns without ridge (G_j a_j) - sum_{j in S} c_j.
 
-The columns without ridge include the intercept. Their coefficients a_j are known to lie in a range at all fits whose
-objective is at most the cutoff. If theta is the fit of A and S = A, the bound equals F_A. Newton's method for the fit
-of A therefore continues until the lower bound exceeds the cutoff, or F at the current point is at most the cutoff.
+The columns without ridge include the intercept. Their coefficients a_j lie in a known range at all fits whose objective
+is at most the cutoff. If theta is the fit of A and S = A, the bound equals F_A. Newton's method for the fit of A
+therefore continues until the lower bound exceeds the cutoff, or F at the current point is at most the cutoff.
 
 A free column is dropped in all children if all supports with this column exceed the cutoff. The other free columns are
 sorted by the cost of dropping them in Newton's quadratic, the largest cost first. The t-th child includes the first t

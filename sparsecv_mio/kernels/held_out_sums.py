@@ -1,4 +1,4 @@
-"""Sums of squared held-out errors, by refits of given supports from moments, or as an interval for a fold."""
+"""Sums of squared held-out errors: for given supports, by refits, or as an interval for all supports of a fold."""
 
 from typing import NamedTuple
 

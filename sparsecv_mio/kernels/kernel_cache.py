@@ -1,14 +1,14 @@
 """A cache of compiled kernels that can be shipped with the package and shared by processes that start together.
 
-A kernel is first searched in the folder of the user (in a clone: next to its source files), which has kernels for the
-processor of this machine. Then it is searched among the kernels shipped with the package, if they match numba, Python
-and the processor. If it is not found, or if a private part of numba (:mod:`sparsecv_mio.kernels.numba_internals`)
+The cache looks for a kernel first in the folder of the user (in a clone: next to its source files), which has kernels
+for the processor of this machine. Then it looks among the kernels shipped with the package, if they match numba, Python
+and the processor. If no kernel is found, or if a private part of numba (:mod:`sparsecv_mio.kernels.numba_internals`)
 fails, the kernel is compiled and stored.
 
-The name of a file contains everything on which its content depends. The file begins with the digest of the rest, and is
-written under another name before it is renamed. A process therefore never reads a file that is incomplete or comes from
-other source files, and it ignores a damaged file. To read a file is to unpickle it, which can run code. A folder that
-other users can write to is therefore not used.
+The name of a file contains everything on which its content depends. A file begins with a digest of its content. It is
+written under another name and then renamed. A process therefore never reads an incomplete file or a file from other
+source code, and it ignores a damaged file. Reading a file unpickles it, which can run code. A folder that other users
+can write to is therefore not used.
 """
 
 from __future__ import annotations

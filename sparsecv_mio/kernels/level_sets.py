@@ -22,8 +22,8 @@ for every k-sparse b* with `f(b*) <= ubar`. The best t puts the minimiser on the
     x'b*  <=  (ubar - D(b; c + t x / 2, yy, G)) / t        for every k-sparse b* with f(b*) <= ubar.
 
 At the best b and t, b minimises `F - t x'b` and `F(b) = ubar`. F is piecewise quadratic. In each piece, some columns
-have z = 1, some z = 0 and some a fractional z, and one factorisation of the matrix K of the piece solves both
-equations: `b = K^{-1} c + t K^{-1} x / 2`, `F(b) = yy - c'K^{-1} c + t^2 x'K^{-1} x / 4`.
+have z = 1, some z = 0 and some a fractional z. One factorisation of the matrix K of the piece solves both conditions:
+`b = K^{-1} c + t K^{-1} x / 2`, `F(b) = yy - c'K^{-1} c + t^2 x'K^{-1} x / 4`.
 
 **Ridge ball.** With b0 the ridge fit on all columns, `(b - b0)'M (b - b0) = f(b) - f(b0)` for every b. Every b with
 `f(b) <= ubar`, of any size, therefore lies in the ball `d'M d <= ubar - f(b0)`, `d = b - b0` (theory section 2).

@@ -10,8 +10,8 @@ diag(penalty)`, with Q the Gram matrix and c the products of the columns with th
 
 with beta the fit of S. Adding j lowers f by `g_j^2 / d_j`, and dropping i raises it by `beta_i^2 / V_ii`. Exchanging i
 for j changes it by `beta_i^2 / V_ii - (g_j + T_ij beta_i / V_ii)^2 / (d_j + T_ij^2 / V_ii)`. Every change of S costs
-O(s q), as does the evaluation of all exchanges. Columns of S need no special treatment, because in T they remain unit
-vectors with g = d = 0.
+O(s q), as does the evaluation of all exchanges. The columns of S need no special treatment, because their columns of T
+are unit vectors, and their g and d are 0.
 """
 
 from __future__ import annotations

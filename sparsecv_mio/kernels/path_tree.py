@@ -16,17 +16,18 @@ A support that drops m columns of F has, for every diagonal w >= 0 with `M_A - d
 
     f  >=  f(A) + max( m-th smallest beta_j^2 / V_jj,  sum of the m smallest w_j beta_j^2 )       over j in F
 
-which determines the sizes for which the node remains open (`remaining_sizes`).
+This bound determines the sizes for which the node remains open (`remaining_sizes`).
 
-The tree is depth-first over preallocated levels, which the leave-one-out tree also uses. A call of `run` visits a
-number of nodes and returns, so the caller handles time limits, progress and interrupts.
+The tree is depth-first over preallocated levels, which the leave-one-out tree also uses. A call of `run` visits at most
+a given number of nodes and returns, so that the caller can handle time limits, progress and interrupts.
 
-`prove` is the same tree with known results. Its leaves prove that every support of size tau that is not listed has an
-objective of at least T. For every remaining set of columns A there is one chain of splits, which first includes the
-column that costs most to drop. A node is a leaf if, for each size, its ridge fit gives a sufficient bound for all its
-supports. With m columns to drop, the bound is f(A) plus the m-th smallest cost, or f(A) plus the sum of the m smallest
-`weight beta^2`. Only the sets A have no such bound, and they are listed. Nodes are written in preorder, a split as its
-column, a leaf as -1.
+`prove` builds the same tree when the results are known. The tree then proves that every support of size tau that is not
+listed has an objective of at least T. Each node has a set of columns A and begins a chain of splits. A split takes the
+column that costs most to drop: one child drops this column, and the chain goes on with the column included. The chain
+ends at a leaf as soon as the ridge fit on A gives a sufficient bound for all remaining supports of each size. With m
+columns to drop, the bound is f(A) plus the m-th smallest cost, or f(A) plus the sum of the m smallest `weight beta^2`.
+If A itself has one of the sizes and f(A) is below T, A is listed. Nodes are written in preorder, a split as its column,
+a leaf as -1.
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""PEGASOS and averaged least-squares SGD for TreeCV: the update of a model, its score, and the recursion over folds.
+"""PEGASOS and averaged least-squares SGD for TreeCV: updates and scores of a model, and the recursion over folds.
 
 A model is one row of numbers: `[v (p), t]` for PEGASOS (kind 0) and `[w (p), sum of w (p), t]` for least squares (kind
 1), where t is the number of rows learned. The argument `a` is the lam of PEGASOS or the step of least squares. A random

@@ -1,11 +1,12 @@
-"""Problems with some columns minimised out, and diagonals for tight relaxations (docs/theory/bounds.md, sections 2, 3).
+"""Elimination of columns from a problem, and diagonals for tight relaxations (docs/theory/bounds.md, sections 2 and 3).
 
 Every diagonal `w > 0` with `M - diag(w)` positive semidefinite gives a perspective relaxation. A larger w gives a
 tighter relaxation. The w of this module solves
 
-    maximise   sharpness * sum_j log w_j + log det(M - diag(w)),
+    maximise   sharpness * sum_j log w_j + log det(M - diag(w)).
 
-so that w does not depend on the units of the columns. For a larger `sharpness`, `sum log w_j` is nearer to its maximum.
+The solution w does not depend on the units of the columns. The larger `sharpness`, the nearer is `sum log w_j` to its
+maximum.
 """
 
 from typing import NamedTuple

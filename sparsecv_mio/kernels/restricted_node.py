@@ -12,8 +12,8 @@ signs (theory section 10):
   `s_j` is the square of the part of `g_j = c_j - (G u)_j` that the sign allows;
 * the second bound, computed with a term included or with the term excluded, screens that term.
 
-For terms of several columns, a number larger than the rounding error of V_TT is added to its diagonal before the
-inversion, which lowers the cost.
+If T has several columns, V_TT has a rounding error. A number larger than this error is therefore added to the diagonal
+of V_TT before the inversion, so that the computed cost is never too large.
 """
 
 from typing import NamedTuple

@@ -1,9 +1,9 @@
-"""Certified fits of a support after the removal of some rows, from its full-data fit, in one pass over the rows.
+"""Certified fits of a support without some rows, computed from its full-data fit in one pass over the rows.
 
 Let theta be a point near the full-data fit, with Hessian H = L L'. For the signed rows z_i let `t_i = L^{-1} z_i`. Let
-c_i be the curvature of the loss of row i times its weight v_i, and s_i minus the slope of the loss times v_i. Without
-the rows N the Hessian is L (I - A A') L', where A has the columns `sqrt(c_i) t_i`, and one Newton step moves theta by
-L^{-T} d,
+v_i be the weight of row i. Let c_i be v_i times the curvature of the loss of row i, and s_i be -v_i times its slope.
+Without the rows N the Hessian is L (I - A A') L', where A has the columns `sqrt(c_i) t_i`, and one Newton step moves
+theta by L^{-T} d,
 
     d = -(I - A A')^{-1} u,    u = sum over N of s_i t_i,    (I - A A')^{-1} = I + A (I - A'A)^{-1} A'.
 
