@@ -48,8 +48,10 @@ def disagreements(tag: str | None, repository: str | None) -> Iterator[str]:
         yield f"CHANGELOG.md has no heading '## {version} (YYYY-MM-DD)'"
     if cited != (version, released):
         yield f"CITATION.cff is of {' of '.join(cited)}, not of {version} of {released or '?'}"
-    if found("README.md", r"^  version=\{(.*?)\}") != version:
+    if found("README.md", r"^  version = \{(.*?)\}") != version:
         yield f"the BibTeX entry of README.md is not of {version}"
+    if found("sparsecv_mio/report/references.bib", r"^  year = \{(.*?)\}") != released[:4]:
+        yield f"the first entry of references.bib is not of {released[:4] or '?'}"
     if found(RECIPE, r"^  version: (.*)$") != version:
         yield f"{RECIPE} is not of {version}"
     recipe = (ROOT / RECIPE).read_text(encoding="utf-8").partition("\n  run:\n")[2].partition("\ntests:")[0]

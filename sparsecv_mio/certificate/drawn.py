@@ -47,22 +47,25 @@ class DrawnModel:
             raise BadInput(f"data: {path!r} names a figure, not a data file; write it with plot().savefig({path!r})")
         return find_implementation("figure_of")(self, _read(self, data))
 
-    def write_report(self, path: str | os.PathLike[str], data: Any = None) -> None:
+    def write_report(self, path: str | os.PathLike[str], data: Any = None, style: str = "report") -> None:
         """Write a report, as `sparsecv report` does: answer, certificates, figures, tables, verification.
 
         Parameters
         ----------
         path : path
-            File name whose suffix gives the format: an HTML page (`.html`), Markdown (`.md`) or LaTeX tables (`.tex`).
+            File name whose suffix gives the format: an HTML page (`.html`), Markdown (`.md`) or LaTeX tables (`.tex`);
+            with style `publication` also `.csv`, but not `.html`.
         data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset, optional
-            Data of the record, as passed to `solve`, for coefficients by tau.
+            Data of the record, as passed to `solve`, for coefficients by tau, or for effects of one standard deviation.
+        style : {"report", "publication"}
+            The whole report, or the table of the model for a paper, with texts on methods and results.
 
         Raises
         ------
         BadInput
             If the file cannot be written, or has another suffix.
         """
-        find_implementation("write_report")(self, path, _read(self, data))
+        find_implementation("write_report")(self, path, _read(self, data), style)
 
     def plot_coefficients(self, ax: Axes | None = None, data: Any = None, gamma: float | None = None) -> Axes:
         """Draw the coefficients of every tau (for a path, or with data), or of the model.

@@ -61,6 +61,7 @@ CORE_COMMANDS = {
     "predict": "record_commands",
     "verify": "record_commands",
     "report": "drawing_commands",
+    "cite": "drawing_commands",
     "plot": "drawing_commands",
     "bounds": "model_commands",
     "fit": "model_commands",

@@ -40,31 +40,68 @@ def report(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
     data: str | None = option(None, "DATA", "Data of the record. With it, the report also shows the coefficients for "
                                             "each tau. [none]"),
-    out: str | None = option(None, "FILE", "Output file: .html (one page), .md or .tex (tables); - writes HTML to "
-                                           "standard output. [RECORD with .html]", also="-o"),
+    style: str = option("report", "", "report: the whole report; publication: the table of the model for a paper, and "
+                                      "(not in .csv) texts on methods and results.", ("report", "publication")),
+    out: str | None = option(None, "FILE", "Output file: .html (one page), .md or .tex (tables); with --style "
+                                           "publication .tex, .csv or .md; - writes the default format to standard "
+                                           "output. [RECORD with .html, or .md with --style publication]", also="-o"),
 ) -> int:  # fmt: skip
     """Write a report of a record: answer, certified statements, pictures, tables, and how to verify it.
 
-    The HTML page works without other files and without a network.
+    The HTML page works without other files and without a network. --style publication writes a table for a paper:
+    estimates, effects of one standard deviation (with --data), and how often the folds chose each term. Its caption
+    states only what is certified.
     """
-    from sparsecv_mio.report.record_report import report_format
+    from sparsecv_mio.report.record_report import PUBLICATION, report_format
 
-    place = out or str(Path(record).with_suffix(".html"))
-    kind = "html" if place == "-" else report_format(place)
+    suffix = ".md" if style == PUBLICATION else ".html"
+    place = out or str(Path(record).with_suffix(suffix))
+    kind = report_format(f"RECORD{suffix}" if place == "-" else place, style)
     session.check_outputs({"--out": None if place == "-" else place}, [record, *([data] if data else [])])
-    from sparsecv_mio.certificate.read_back import read_drawable_record
+    from sparsecv_mio.certificate.read_back import data_of, read_drawable_record
     from sparsecv_mio.report.record_report import report_text
 
     stored = read_drawable_record(record)
-    rows = read_to_draw(data, stored) if data else None
-    text = report_text(stored, kind, record, rows, data or "DATA")
+    read = read_to_draw if style != PUBLICATION else lambda path, stored: data_of(stored, path)
+    rows = read(data, stored) if data else None
+    text = report_text(stored, kind, record, rows, data or "DATA", style)
     if place == "-":
-        failure = ending.write_stream(sys.stdout, [text])
-        if failure is not None:
-            raise failure
-        return 0
+        return _print_text(text)
     write_text(place, [text], "report", through=True)
     return 0 if out else ending.deliver(0, lambda screen: screen.print(f"report: {place}", soft_wrap=True))
+
+
+def _print_text(text: str) -> int:
+    """Write a text to standard output; return the exit code."""
+    failure = ending.write_stream(sys.stdout, [text])
+    if failure is not None:
+        raise failure
+    return 0
+
+
+CITE_CODES = "Exit codes: 0 printed, 2 bad input."
+
+
+@with_declared_options()
+def cite(
+    record: Annotated[
+        str | None, typer.Argument(metavar="RECORD", help="JSON record, for the papers of the methods that it used.")
+    ] = None,
+) -> int:
+    """Print the references of this package, or of a record, as BibTeX.
+
+    Without a record, these are the package and the paper that it starts from. With a record, they are all references
+    that the methods text of `report --style publication` cites, with the version of the package that made the record.
+    """
+    from sparsecv_mio.report.references import bibliography, find_references
+
+    if record is None:
+        return _print_text(bibliography(find_references()))
+    from sparsecv_mio.certificate.read_back import read_record
+    from sparsecv_mio.report.methods_text import cited_keys
+
+    stored = read_record(record)
+    return _print_text(bibliography(find_references(cited_keys(stored), stored.versions["sparsecv_mio"])))
 
 
 PLOT_CODES = "Exit codes: 0 drawn, 2 bad input."

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from sparsecv_mio.digits import CONTROLS
 from sparsecv_mio.report.figures import INK, collect_missing_glyphs
 from sparsecv_mio.report.layout import cell
+from sparsecv_mio.report.references import Reference
 from sparsecv_mio.version import __version__
 
 if TYPE_CHECKING:
@@ -113,27 +114,56 @@ class Section:
 class Document:
     """A whole report: its title, a one-line answer, and its sections."""
 
+    template: ClassVar[str] = "report"
+
     title: str
     answer: str
     sections: tuple[Section, ...]
 
 
+class Statement(NamedTuple):
+    """A sentence of a paper without its full stop, and the keys of the references that it cites."""
+
+    text: str
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A table for a paper with its notes, the texts of the sections on methods and results, and references."""
+
+    template: ClassVar[str] = "publication"
+
+    table: ReportTable
+    notes: tuple[str, ...]
+    methods: tuple[Statement, ...]
+    results: tuple[str, ...]
+    references: tuple[Reference, ...]
+
+    def cite(self, keys: Sequence[str]) -> str:
+        """Return authors and years of references, as they are cited in a text without BibTeX."""
+        return "; ".join(reference.short_name for reference in self.references if reference.key in keys)
+
+
+MINUS = "\N{MINUS SIGN}"
 MARKDOWN_SPECIAL = re.compile(r"([\\`*|<>~#$&\[\]]|(?<!\w)_|_(?!\w)|:(?=//))")
 CODE_SPAN = re.compile(r"(`[A-Za-z-][\w .=:-]*`)")  # a command, an option or a field in a sentence of the report
 LATEX_SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
     "[": "{[}", "*": "{*}",  # at the start of a row they would be read as arguments of the preceding line break
-    "`": r"\textasciigrave{}", "|": r"\textbar{}",
+    "`": r"\textasciigrave{}", "|": r"\textbar{}", "τ": r"$\tau$", "γ": r"$\gamma$", "²": "$^2$", MINUS: "$-$",
 }  # fmt: skip
 TAG = re.compile(r"<[^>]*>")
 
 
-def text_of(document: Document, kind: str) -> str:
+def text_of(document: Document | Publication, kind: str) -> str:
     """Return a report as HTML, as Markdown, or its tables as LaTeX for the package booktabs.
 
     Parameters
     ----------
+    document : Document or Publication
+        Report, or the table and the texts for a paper, which have no HTML format.
     kind : {"html", "md", "latex"}
         Format of the text.
     """
@@ -145,9 +175,9 @@ def text_of(document: Document, kind: str) -> str:
         autoescape=kind == "html", trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined,
         keep_trailing_newline=True, comment_start_string="<#", comment_end_string="#>",
     )  # fmt: skip
-    environment.filters.update(md=markdown_text, html=html_text, tex=tex, svg=draw_svg)
+    environment.filters.update(md=markdown_text, html=html_text, tex=tex, svg=draw_svg, minus=with_minus_sign)
     text = (
-        environment.get_template(f"report.{kind}.jinja")
+        environment.get_template(f"{document.template}.{kind}.jinja")
         .render(document=document, version=__version__)
         .translate(CONTROLS)
     )
@@ -187,6 +217,11 @@ def tex(text: str) -> str:
     'R\\textasciicircum{}2 of a\\_b: 5\\%'
     """
     return "".join(LATEX_SPECIAL.get(letter, letter) for letter in " ".join(text.split())).replace("--", "-{}-")
+
+
+def with_minus_sign(number: str) -> str:
+    """Return a number with the minus sign of printed texts."""
+    return number.replace("-", MINUS)
 
 
 def draw_svg(picture: Picture) -> str:

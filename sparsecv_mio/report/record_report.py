@@ -24,7 +24,7 @@ from sparsecv_mio.digits import (
     interval_digits,
     several,
 )
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.files import argument, write_text
 from sparsecv_mio.model_space import NONE, word_of_factor
 from sparsecv_mio.report import record_plots, record_tables, record_words, size_rows, source_tables
@@ -48,7 +48,12 @@ from sparsecv_mio.words import Model
 
 INCHES = 4.8  # width of a figure in inches
 PALE_BARS = ". Pale bars: the best subset of the fold is not certified."
-ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"}
+STYLES = ("report", "publication")
+PUBLICATION = STYLES[1]
+ENDINGS = {
+    STYLES[0]: {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"},
+    PUBLICATION: {".tex": "latex", ".csv": "csv", ".md": "md"},
+}  # formats by the suffix of the file, for each style
 
 
 def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = None, file: str = "DATA") -> Document:
@@ -84,28 +89,47 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
     return Document(title, _answer(record), (*body, *tail))
 
 
-def report_text(record: AnyRecord, kind: str, name: str, data: Dataset | None, file: str) -> str:
+def report_text(
+    record: AnyRecord, kind: str, name: str, data: Dataset | None, file: str, style: str = STYLES[0]
+) -> str:
     """Return the report of a record as text.
 
     Parameters
     ----------
-    kind : {"html", "md", "latex"}
+    kind : {"html", "md", "latex", "csv"}
         Format of the text.
     name, data, file
         Arguments as for `report_of`.
+    style : {"report", "publication"}
+        The whole report, or the table and the texts for a paper.
     """
+    if style == PUBLICATION:
+        from sparsecv_mio.report.publication import publication_text
+
+        return publication_text(record, kind, data)
     return text_of(report_of(record, name, data, file), kind)
 
 
-def report_format(path: str) -> str:
-    """Return the format of a report, `html`, `md` or `latex`, from the suffix; raise `BadInput` for others."""
-    ending = ENDINGS.get(Path(path).suffix.lower())
-    if ending is None:
-        raise BadInput(f"report: {path} must end in {', '.join(ENDINGS)}")
-    return ending
+def report_format(path: str, style: str = STYLES[0]) -> str:
+    """Return the format of a report from the suffix; raise `BadInput` for one that the style does not have.
+
+    Parameters
+    ----------
+    path : str
+        File name.
+    style : {"report", "publication"}
+        Style of the report.
+    """
+    endings, suffix = ENDINGS[style], Path(path).suffix.lower()
+    if suffix not in endings:
+        other = next((f"; {suffix} needs style {name}" for name in STYLES if suffix in ENDINGS[name]), "")
+        raise BadInput(f"report: {path} must end in {', '.join(endings)} with style {style}{other}")
+    return endings[suffix]
 
 
-def write_report(record: AnyRecord, path: str | os.PathLike[str], data: Dataset | None = None) -> None:
+def write_report(
+    record: AnyRecord, path: str | os.PathLike[str], data: Dataset | None = None, style: str = STYLES[0]
+) -> None:
     """Write the report of a record in the format given by the suffix of the file.
 
     Parameters
@@ -113,17 +137,19 @@ def write_report(record: AnyRecord, path: str | os.PathLike[str], data: Dataset 
     record : record of any command
         Record.
     path : path
-        File name that ends with .html, .md, .tex or .txt.
+        File name that ends with .html, .md or .tex; with style `publication` .tex, .csv or .md.
     data : Dataset, optional
         Data as in `report_of`.
+    style : {"report", "publication"}
+        Style as in `report_text`.
 
     Raises
     ------
     BadInput
         If the file cannot be written, or has another suffix.
     """
-    kind = report_format(os.fspath(path))
-    write_text(path, [report_text(record, kind, "RECORD", data, "DATA")], "report", through=True)
+    kind = report_format(os.fspath(path), match_keyword(style, STYLES, "style"))
+    write_text(path, [report_text(record, kind, "RECORD", data, "DATA", style)], "report", through=True)
 
 
 def _answer(record: AnyRecord) -> str:

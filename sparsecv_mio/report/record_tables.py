@@ -134,7 +134,7 @@ def _print_pair(console: Console, record: records.Record) -> None:
         word = f"best pair so far ({reason}; choice not certified)" if reason else f"certified choice ({gap})"
     else:
         status = f"{reason}; not certified" if reason else f"certified, {gap}"
-        minimum = f"pair with the minimum CV error {_search_space(record)} ({status})"
+        minimum = f"pair with the minimum CV error {search_space(record)} ({status})"
         error = mark_estimate(format_number(least.cv_error, _digits(record)), least.estimate)
         say_titled(console, minimum, f"{layout.pair(least.tau, least.gamma)}, CV error {error}", colour)
         settled, colour = ("certified", "green") if record.is_settled else ("not certified", MEANING["limit"][2])
@@ -232,7 +232,7 @@ def _error_lines(record: records.Record) -> list[str]:
 
 def _certified_lines(record: records.Record, digits: int) -> list[str]:
     """Return lines on the interval of the minimum CV error of the grid, and on that of the reported pair."""
-    scope, certificate = _search_space(record), record.certificate
+    scope, certificate = search_space(record), record.certificate
     own = own_line(record, digits)
     if certificate.lower <= 0.0 and not math.isfinite(certificate.upper):
         return [f"minimum CV error {scope}: no certified bound"]
@@ -257,7 +257,7 @@ def has_wide_ties(record: records.Record) -> bool:
     return record.status == "proved" and best.tie_width > record.request.gap * best.upper
 
 
-def _search_space(record: records.Record) -> str:
+def search_space(record: records.Record) -> str:
     """Return the set of pairs over which the minimum CV error is certified."""
     if (continuous := record.continuous) is not None:
         return f"over every gamma from {format_number(continuous.low)} to {format_number(continuous.high)}"

@@ -211,7 +211,7 @@ def stability_lines(record: Record, data: Dataset | None = None) -> list[str]:
         Data of the record, for the name of a fold that the user numbered.
     """
     lines, stable = _selection_lines(record), record.stability
-    if _is_in_time_order(record) and record.request.stability is None:
+    if is_in_time_order(record) and record.request.stability is None:
         return lines
     return [*lines, _no_change(record) if stable is None else _change(record, stable, data)]
 
@@ -251,7 +251,7 @@ def _selection_lines(record: Record) -> list[str]:
         return []
     unknown = sum(not math.isfinite(error) for error in record.chosen_folds.error.tolist())
     k = total - unknown  # a fold without a known model selects nothing
-    rows = "on the rows before one fold" if _is_in_time_order(record) else "without one fold"
+    rows = "on the rows before one fold" if is_in_time_order(record) else "without one fold"
     fitted = f"{k:,} {'known ' if unknown else ''}fold models (each fitted {rows})"
     unsolved, head = total - int(sum(record.chosen_folds.decided)) if record.estimate else 0, "stability"
     if unsolved:
@@ -260,7 +260,7 @@ def _selection_lines(record: Record) -> list[str]:
     return [f"{head}: {_compare_with_folds(counts, set(words_of_terms(record.support, factors)), k, fitted)}"]
 
 
-def _is_in_time_order(record: Record) -> bool:
+def is_in_time_order(record: Record) -> bool:
     """Return True if each fold is scored by a model of earlier rows only."""
     return record.folds.spec.lower().startswith(("forward:", "splitter:timeseriessplit"))
 
@@ -273,7 +273,7 @@ def _change(record: Record, stable: Stability, data: Dataset | None) -> str:
     ends = f", certified in {format_interval(stable.instability_lower, stable.instability_upper, 4)}"
     name = fold_name(record.folds.spec, data, stable.fold) if data is not None else ""
     which = f"fold {stable.fold + 1} of {record.folds.k:,}{f' ({name})' if name else ''}"
-    rows = "only on the rows before it" if _is_in_time_order(record) else "without its rows"
+    rows = "only on the rows before it" if is_in_time_order(record) else "without its rows"
     change = f"refitting {rows} changes the {losses} by {value} per row on average, in absolute value"
     return f"most influential fold: {which}; {change}{share}{ends if stable.estimate else ''}"
 
@@ -350,15 +350,15 @@ def fold_models(record: Record) -> str:
     """Return a bound on the training objective of every fold model; empty if unknown or uninformative."""
     if (gap := record.training_gap) is None or not gap < 1.0:
         return ""
-    return f"at most {_format_share(gap)} above its minimum"
+    return f"at most {round_share_up(gap)} above its minimum"
 
 
-def _format_share(share: float) -> str:
+def round_share_up(share: float) -> str:
     """Return a share below 1 in per cent, rounded up to two digits.
 
     Examples
     --------
-    >>> _format_share(0.01101), _format_share(0.25), _format_share(3e-9)
+    >>> round_share_up(0.01101), round_share_up(0.25), round_share_up(3e-9)
     ('1.2%', '25%', '0.01%')
     """
     share = max(share, 1e-4)

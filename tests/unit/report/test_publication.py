@@ -1,0 +1,214 @@
+"""The table and the texts for a paper: rounded numbers, claims by status, and names of the data as data."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from repository import INSTANCES, ROOT
+
+import sparsecv_mio as sc
+from sparsecv_mio.certificate.records import Nested, OneSe, Record
+from sparsecv_mio.cli import run
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.report.journal_numbers import format_column, round_outward
+from sparsecv_mio.report.methods_text import cited_keys
+from sparsecv_mio.report.publication import publication_of, publication_text
+from sparsecv_mio.report.references import bibliography, find_references
+from sparsecv_mio.search.api import cross_validate
+
+from .printing import data
+
+BAD = ["a_b", "R&D", "cost $", "x|y", "50% #1", r"back\slash {z}", "*[~^`]*", '=1+"2",3']
+
+
+@pytest.fixture(scope="module")
+def hostile() -> tuple[Record, Dataset]:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, len(BAD)))
+    rows = Dataset.from_arrays(X, X.sum(axis=1) + 0.1 * rng.normal(size=40), BAD)
+    return cross_validate(rows, "5", gammas=[0.01], taus=[len(BAD)], threads=1), rows
+
+
+def test_the_numbers_are_those_of_the_model(record: Record) -> None:
+    table = publication_of(record, data()).table
+    assert table.head == ("Term", "Estimate", "Effect of 1 SD", "Folds (of 5)")
+    spread = dict(zip(data().names, data().X.std(axis=0), strict=True))
+    for name, estimate, effect, folds in table.rows[:-1]:
+        exact = record.coefficients[name]
+        assert float(estimate) == pytest.approx(exact, rel=5e-3)
+        assert float(effect) == pytest.approx(exact * spread[name], rel=5e-3)
+        assert int(folds) == record.chosen_in()[name]
+    assert publication_of(record).table.head == ("Term", "Estimate", "Folds (of 5)")
+
+
+def test_classes_and_counts_have_ratios() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 3)) * [1.0, 1.0, 9.0]
+    for loss, y, word in (
+        ("logistic", np.where(X[:, 0] + rng.normal(size=60) > 0.0, "ill", "well"), "Odds ratio"),
+        ("poisson", rng.poisson(np.exp(0.5 * X[:, 0])), "Rate ratio"),
+    ):
+        frame = pd.DataFrame(X, columns=list("abc")).assign(y=y)
+        record = sc.solve(frame, "y", loss=loss, folds="4", gammas=[0.1], taus=[2], threads=1)
+        made = publication_of(record)
+        assert made.table.head[:3] == ("Term", "Estimate", word)
+        for name, _, ratio, _ in made.table.rows[:-1]:
+            assert float(ratio) == pytest.approx(math.exp(record.coefficients[name]), rel=0.02)
+        assert ("le Cessie" in made.cite(cited_keys(record))) == (loss == "logistic")
+
+
+def test_the_caption_claims_what_is_certified(record: Record, simplest: Record) -> None:
+    half = replace(record, lower=0.5 * record.upper, gap=0.5)
+    limit = replace(half, status="limit", estimate=True)
+    for found, claims in (
+        (record, ["This pair has the minimum CV error over the grid, certified up to a relative gap of 0.01%"]),
+        (half, ["This pair has the minimum CV error over the grid, certified up to a relative gap of 50%"]),
+        (limit, ["it is not certified to be the minimum", "certified to be between", "an estimate"]),
+        (replace(limit, lower=0.0), ["The minimum is certified to be at most"]),
+        (replace(limit, lower=0.0, upper=math.inf), ["No bound on the minimum is certified"]),
+        (replace(limit, status="interrupted"), ["it is not certified to be the minimum (interrupted)"]),
+        (replace(limit, status="doubtful"), ["not certified to be the minimum (a refit with other arithmetic"]),
+        (simplest, ["The pair was chosen by the one-standard-error rule", "(choice certified)", "The pair τ = "]),
+        (replace(simplest, one_se=OneSe(1.0, True)), ["(choice not certified)"]),
+        (replace(record, refit=replace(record.refit, proved=False)), ["the subset is not certified to be the best"]),
+        (replace(record, cv_error=math.inf), ["The CV error of this pair is not known"]),
+    ):
+        caption = publication_of(found).table.caption
+        assert all(claim in caption for claim in claims), (claims, caption)
+        is_claimed = "has the minimum CV error over the grid, certified" in caption
+        assert is_claimed == (found.status == "proved"), caption
+        assert ("an estimate" in caption) == (found.estimate and math.isfinite(found.cv_error))
+
+
+def test_rounded_bounds_state_no_more_than_the_exact_ones() -> None:
+    rng = np.random.default_rng(3)
+    for lower, width in zip(10.0 ** rng.uniform(-8, 12, 300), 10.0 ** rng.uniform(-9, 0, 300), strict=True):
+        low, high = map(float, round_outward(lower, lower * (1.0 + width)))
+        assert low <= lower <= lower * (1.0 + width) <= high
+        assert high - low <= lower * width + 2e-3 * high or high >= 1e4
+
+
+def test_a_column_has_equal_decimals_unless_magnitudes_differ_much() -> None:
+    assert format_column([12.345, -0.0456, 1.0]) == ["12.3", "-0.0456", "1.00"]
+    assert format_column([1.2345, -0.0456, 0.3]) == ["1.234", "-0.046", "0.300"]
+    assert format_column([0.0, -1e-9]) == ["0", "-1.00e-09"] and format_column([]) == []
+
+
+def test_latex_is_balanced_and_names_are_data(hostile: tuple[Record, Dataset]) -> None:
+    text = publication_text(hostile[0], "latex", hostile[1])
+    plain = re.sub(r"\\[\\{}&%$#_]", "", text)
+    assert plain.count("{") == plain.count("}") and plain.count("$") % 2 == 0
+    for kind in ("table", "tabular", "minipage"):
+        assert text.count(rf"\begin{{{kind}}}") == text.count(rf"\end{{{kind}}}") == 1
+    columns, body = re.findall(r"\\begin\{tabular\}\{(\w+)\}(.*?)\\end\{tabular\}", text, re.DOTALL)[0]
+    rows = [line for line in body.splitlines() if line.endswith(r"\\")]
+    assert len(rows) == len(BAD) + 2
+    assert all(len(re.findall(r"(?<!\\)&", row)) == len(columns) - 1 for row in rows)
+    assert all(rule in text for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"$\tau$", r"$\gamma$"))
+    assert r"a\_b" in text and r"R\&D" in text and r"cost \$" in text and r"x\textbar{}y" in text
+    cited = {key for keys in re.findall(r"\\cite\{(.*?)\}", text) for key in keys.split(",")}
+    assert cited == set(cited_keys(hostile[0]))
+
+
+def test_markdown_has_as_many_cells_in_every_row(hostile: tuple[Record, Dataset]) -> None:
+    text = publication_text(hostile[0], "md", hostile[1])
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(rows) == len(BAD) + 3
+    assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
+    assert r"x\|y" in text and "## Methods" in text and "<https://doi.org/10.1214/15-AOS1388>" in text
+
+
+def test_csv_has_the_names_of_the_data(hostile: tuple[Record, Dataset]) -> None:
+    record, rows = hostile
+    head, *lines = csv.reader(io.StringIO(publication_text(record, "csv", rows)))
+    assert tuple(head) == publication_of(record, rows).table.head
+    assert [line[0] for line in lines] == [*BAD[:-1], f"'{BAD[-1]}", "(intercept)"]  # no formula for a spreadsheet
+    assert all(
+        float(line[1]) == pytest.approx(record.coefficients[line[0].lstrip("'")], rel=0.05) for line in lines[:-1]
+    )
+
+
+def test_a_feature_named_tau_keeps_its_name() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(40, 2))
+    rows = Dataset.from_arrays(X, X[:, 0] + 0.1 * rng.normal(size=40), ["tau", "gamma"])
+    text = publication_text(cross_validate(rows, "5", gammas=[0.1], taus=[1], force_in="tau", threads=1), "md")
+    assert "| tau |" in text and "with tau" in text
+
+
+def test_the_methods_follow_the_request(record: Record, simplest: Record) -> None:
+    text = publication_text(simplest, "md", data())
+    for words in ("5 random folds (seed 0)", "3 sizes τ from 1 to 3", "3 ridge weights", "one standard error",
+                  "columns that were centred and scaled to length 1", "sparsecv-mio"):  # fmt: skip
+        assert words in text
+    assert "breiman1984" in cited_keys(simplest) and "breiman1984" not in cited_keys(record)
+    outer = replace(record, nested=Nested(record.folds, 2.5, 0.1, 25.0, ()))
+    assert "varma2006" in cited_keys(outer) and "nested" in publication_text(outer, "md")
+
+
+def test_references_agree_with_the_citation_file() -> None:
+    ours, paper = find_references()
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    for name in ("title", "url", "year", "version"):
+        assert ours.fields[name] in cited
+    assert paper.fields["title"] in cited and paper.fields["url"] in cited
+    assert ours.to_bibtex() in (ROOT / "README.md").read_text(encoding="utf-8")
+    older = find_references(version="0.2.0")[0]
+    assert "year" not in older.fields and "version = {0.2.0}" in older.to_bibtex()
+
+
+def test_every_entry_of_the_bibliography_is_complete() -> None:
+    keys = re.findall(r"@\w+\{(\w+),", (ROOT / "sparsecv_mio/report/references.bib").read_text(encoding="utf-8"))
+    text = bibliography(find_references(keys))
+    assert len(set(keys)) == len(keys) > 10 and text.count("{") == text.count("}")
+    for reference in find_references(keys):
+        assert {"author", "title", "year"} <= set(reference.fields), reference.key
+        assert reference.to_text().startswith(reference.short_name.split()[0])
+
+
+def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = str(INSTANCES / "prostate.csv")
+    file = tmp_path / "answer.json"
+    record = sc.solve(table, "lpsa", gammas=[0.1, 1.0], taus="1:3")
+    record.write_record(file)
+    for name in ("a.tex", "a.csv", "a.md"):
+        out = tmp_path / name
+        assert run(["report", str(file), "--style", "publication", "--data", table, "-o", str(out)]) == 0
+        written = out.read_text(encoding="utf-8")
+        assert "lcavol" in written and "Effect of 1 SD" in written
+        record.write_report(out, table, style="publication")
+        assert out.read_text(encoding="utf-8") == written
+    assert run(["report", str(file), "--style", "publication"]) == 0 and (tmp_path / "answer.md").exists()
+    capsys.readouterr()
+    assert run(["report", str(file), "--style", "publication", "-o", "-"]) == 0
+    assert capsys.readouterr().out.startswith("**Table.** Best-subset ridge regression of lpsa")
+    assert run(["cite"]) == 0 and capsys.readouterr().out.startswith("@software{sparsecv_mio,")
+    assert run(["cite", str(file)]) == 0 and "@article{stone1974," in capsys.readouterr().out
+    for arguments, words in (
+        (["report", str(file), "-o", str(tmp_path / "b.csv")], ".csv needs style publication"),
+        (
+            ["report", str(file), "--style", "publication", "-o", str(tmp_path / "b.html")],
+            "must end in .tex, .csv, .md",
+        ),
+        (["report", str(file), "--style", "paper"], "unknown word 'paper'"),
+        (["cite", table], "not a JSON file"),
+    ):
+        assert run(arguments) == 2
+        told = capsys.readouterr().err
+        assert words in told and told.count("\n") == 1
+
+
+def test_other_records_have_no_table_for_a_paper(tmp_path: Path) -> None:
+    path = sc.best_subsets(data(), gammas=[0.1], taus=[1, 2])
+    with pytest.raises(BadInput, match="needs a record of `solve`"):
+        path.write_report(tmp_path / "a.tex", style="publication")
+    assert cited_keys(path)[0] == "sparsecv_mio"
