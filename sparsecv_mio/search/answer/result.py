@@ -43,6 +43,7 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.answer.answer_fits import (
     LITTLE_WORK,
     MAX_OVERFLOW_FITS,
+    AllRowsFit,
     describe_overflow,
     is_overflown,
     make_answer_fits,
@@ -169,6 +170,8 @@ def fitted_row(
     supports = _supports_to_fit(data, cell)
     made = make_answer_fits(data)
     fit_of = partial(made.fit_without_bounds, gamma) if quick else partial(made.fit_support, gamma, problem)
+    if (boxes := constraints_of(data).boxes(data.q)) is not None:
+        fit_of = partial(_fit_within_boxes, data, gamma, fit_of, boxes)
     fits = [fit_of(support) for support in (supports[:1] if quick else supports)]
     best = min(fits, key=lambda tried: tried.objective)
     first = _first_copies(data, best.support)
@@ -243,14 +246,24 @@ def take_best_known_support(
     made = make_answer_fits(data)
     n_numbers = made.count_numbers(data.choice.n_columns(cell.tau))
     suggested = suggested[: min(max(LITTLE_WORK // n_numbers, 1), MAX_FOLD_SUPPORTS)]
-    low, high = constraints.interval(data.q)
-    fits = []
-    for support in [own, *suggested]:
-        fit = made.fit_without_bounds(gamma, support)
-        while not (stays := (low[fit.support] <= fit.beta) & (fit.beta <= high[fit.support])).all():
-            fit = made.fit_without_bounds(gamma, fit.support[stays])  # a column with a wrong sign leaves
-        fits.append(fit)
+    quick, boxes = partial(made.fit_without_bounds, gamma), constraints.interval(data.q)
+    fits = [_fit_within_boxes(data, gamma, quick, boxes, support) for support in (own, *suggested)]
     return replace(cell, support=min(fits, key=lambda fit: fit.objective).support)
+
+
+def _fit_within_boxes(
+    data: StandardData, gamma: float, fit_of: Callable[[IntArray], AllRowsFit], boxes: tuple[FloatArray, FloatArray],
+    support: IntArray,
+) -> AllRowsFit:  # fmt: skip
+    """Return the fit of a support from which columns leave while their stated coefficient has a wrong sign."""
+    while True:
+        fit = fit_of(support)
+        columns = fit.support[np.argsort(data.columns[fit.support])]
+        beta = np.array([*fit.convert_to_file_units(data, gamma)[1].values()])
+        stays = (boxes[0][columns] <= beta) & (beta <= boxes[1][columns])
+        if stays.all():
+            return fit
+        support = np.sort(columns[stays])
 
 
 def _suggest_supports(

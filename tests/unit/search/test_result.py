@@ -19,6 +19,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import Inconsistent
+from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.model_space import AtMost, Restrictions
 from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.search.answer.result import (
@@ -213,3 +214,14 @@ def test_estimates_of_a_budget_are_accurate_where_moments_lose_their_digits() ->
         sources="weighted-trees,enclosures",
     )  # fmt: skip
     assert record.status == "limit" and record.tau == 2 and verify(record, data).ok
+
+
+@pytest.mark.parametrize("gamma", [1e-8, 1e-16, 1e-300])
+def test_coefficients_after_a_limit_have_the_required_signs(gamma: float) -> None:
+    x = np.array([2.0, 1.0, 0.0, -2.0])
+    data = Dataset.from_arrays(np.column_stack([x, x + [2.0**-30, 0, 0, 0]]), x - [1.0, 2.0, 2.0, 2.0])
+    how: dict[str, Any] = {"gammas": [gamma], "taus": [2], "nonnegative": ["x0", "x1"], "time_limit": 1e-9}
+    path = best_subsets(data, **how)
+    for row in (cross_validate(data, "2", **how), *path.path):
+        assert row.support and min(row.coefficients.values()) >= 0.0
+    assert verify(path, data).ok
