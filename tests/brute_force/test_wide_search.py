@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
 from draws import ON_ROWS
 from engines import patch_all
+from numpy.typing import NDArray
 
 from sparsecv_mio import thresholds
 from sparsecv_mio.certificate.verify import verify
@@ -89,9 +90,9 @@ def test_a_run_that_ends_in_its_first_search_has_supports_of_the_size_reported(
     dataset, ended = made(20, 1300, 3), threading.Event()
     folds, whole = make_folds("3", dataset), support_searches.search_passes
 
-    def late(searches: LocalSearches) -> Iterator[Iterator[FoldPaths]]:
+    def late(searches: LocalSearches, seeds: Sequence[NDArray[np.integer]]) -> Iterator[Iterator[FoldPaths]]:
         ended.set()
-        return whole(searches)
+        return whole(searches, seeds)
 
     monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1000)
     monkeypatch.setattr(support_searches, "search_passes", late)
