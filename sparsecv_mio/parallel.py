@@ -159,6 +159,8 @@ class Processes:
     ----------
     workers : int
         Number of processes.
+    shared : object, optional
+        Object that each process receives once; calls get it by :func:`shared_object`.
 
     Raises
     ------
@@ -166,7 +168,7 @@ class Processes:
         If loky is not installed.
     """
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, shared: Any = None) -> None:
         try:
             from loky import ProcessPoolExecutor
         except ImportError:
@@ -174,7 +176,7 @@ class Processes:
         warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # a worker that grew
         with block_interrupts(), _ignore_tracker_warnings():
             self._pool: Executor = ProcessPoolExecutor(
-                workers, env=ONE_THREAD, initializer=_exit_after_parent, initargs=(os.getpid(),)
+                workers, env=ONE_THREAD, initializer=_begin_process, initargs=(os.getpid(), shared)
             )
 
     def submit(self, work: Callable[..., Result], *given: Any) -> Future[Result]:
@@ -220,6 +222,20 @@ def _ignore_tracker_warnings() -> Iterator[None]:
         os.environ.pop("PYTHONWARNINGS")
         if before is not None:
             os.environ["PYTHONWARNINGS"] = before
+
+
+_SHARED: list[Any] = []  # the object that this process received when it began
+
+
+def shared_object() -> Any:
+    """Return the object that all processes of a :class:`Processes` received."""
+    return _SHARED[-1]
+
+
+def _begin_process(parent: int, shared: Any) -> None:
+    """Store the shared object, and make this process end soon after its parent."""
+    _SHARED.append(shared)
+    _exit_after_parent(parent)
 
 
 def _exit_after_parent(parent: int) -> None:

@@ -12,14 +12,11 @@ import hashlib
 import json
 import math
 import os
-import pickle
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,7 +31,7 @@ from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_readable, write_text
 from sparsecv_mio.inference.draws import Draw
 from sparsecv_mio.model_space import GammaInterval
-from sparsecv_mio.parallel import Processes
+from sparsecv_mio.parallel import Processes, shared_object
 from sparsecv_mio.search.api import answer, start_question_clock
 from sparsecv_mio.search.deadline import GRACE, Deadline
 from sparsecv_mio.search.observers import Progress, make_stage_reporter
@@ -280,17 +277,10 @@ def _share_of_draw(deadline: Deadline, n_rounds: float) -> float | None:
     return None if deadline.remaining_seconds == math.inf else deadline.remaining_seconds / max(n_rounds, 1.0)
 
 
-@lru_cache(maxsize=1)
-def _load_question(path: str) -> Question:
-    """Return the question that this process answers for every draw."""
-    question: Question = pickle.loads(Path(path).read_bytes())
-    return question
-
-
-def _choose_in_worker(path: str, draw: Draw, seconds: float | None) -> Choice | None:
-    """Return the choice of a draw; None if the limit came before there was an answer."""
+def _choose_in_worker(draw: Draw, seconds: float | None) -> Choice | None:
+    """Return the choice of a draw by the shared question; None if the limit came before there was an answer."""
     try:
-        return choose_from_draw(_load_question(path), draw, Deadline(seconds, None))
+        return choose_from_draw(shared_object(), draw, Deadline(seconds, None))
     except OutOfTime:
         return None
 
@@ -299,28 +289,24 @@ def _choose_in_processes(
     question: Question, draws: Sequence[Draw], deadline: Deadline, n_processes: int
 ) -> Iterator[tuple[Draw, Choice]]:
     """Yield each draw with its choice as soon as a process has found it."""
-    threads = max(question.options.workers // n_processes, 1)
-    options = replace(question.options, threads=threads)
+    options = replace(question.options, threads=max(question.options.workers // n_processes, 1))
     waiting, flying = list(reversed(draws)), dict[Future[Choice | None], Draw]()
-    with tempfile.TemporaryDirectory(prefix="sparsecv-") as folder:
-        path = Path(folder) / "question"
-        path.write_bytes(pickle.dumps(replace(question, options=options, hooks=Hooks()), protocol=5))
-        processes = Processes(n_processes)
-        try:
-            while flying or (waiting and not _is_over(deadline)):
-                while waiting and len(flying) < n_processes and not _is_over(deadline):
-                    seconds = _share_of_draw(deadline, (len(waiting) + len(flying)) / n_processes)
-                    future = processes.submit(_choose_in_worker, str(path), waiting[-1], seconds)
-                    flying[future] = waiting.pop()
-                done, _ = wait(flying, POLL_SECONDS, FIRST_COMPLETED)
-                if deadline.stop.is_set() or time.monotonic() > deadline.at + LATE_SECONDS:
-                    return
-                for future in done:
-                    draw, choice = flying.pop(future), future.result()
-                    if choice is not None:
-                        yield draw, choice
-        finally:
-            processes.end()
+    processes = Processes(n_processes, replace(question, options=options, hooks=Hooks()))
+    try:
+        while flying or (waiting and not _is_over(deadline)):
+            while waiting and len(flying) < n_processes and not _is_over(deadline):
+                seconds = _share_of_draw(deadline, (len(waiting) + len(flying)) / n_processes)
+                draw = waiting.pop()
+                flying[processes.submit(_choose_in_worker, draw, seconds)] = draw
+            done, _ = wait(flying, POLL_SECONDS, FIRST_COMPLETED)
+            if deadline.stop.is_set() or time.monotonic() > deadline.at + LATE_SECONDS:
+                return
+            for future in done:
+                draw, choice = flying.pop(future), future.result()
+                if choice is not None:
+                    yield draw, choice
+    finally:
+        processes.end()
 
 
 @dataclass(frozen=True)
