@@ -214,8 +214,8 @@ def _describe_gammas(grid: str) -> str:
     return f"{count} values from {float(low):g} to {float(high):g}"
 
 
-_GAMMAS_OF_LOSSES = ", ".join(
-    f"with {loss} loss, {{2}} values from {{0:g}} to {{1:g}}".format(*loss.target.gammas_over_rows)
+_GAMMAS_OF_LOSSES = "; ".join(
+    f"with {loss} loss, {{2}} values from {{0:g}} to {{1:g}}, divided by n_train".format(*loss.target.gammas_over_rows)
     for loss in Loss
     if loss.target.gammas_over_rows is not None
 )
@@ -244,8 +244,8 @@ OPTIONS = {
         Option("index_col", str, None, "C", "Column of row numbers, by name or position; it is ignored. [none]"),
         Option("na", str, Missing.ERROR, "",
                "Treatment of missing values (empty values, NA and similar). error: stop with a message; drop: remove "
-               "rows with missing values; mean, median: impute from all rows, including held-out rows (`solve "
-               "--na-within folds`: from the training rows of each fold).", Missing),
+               "rows with missing values; mean, median: impute from all rows, including held-out rows. With "
+               "`solve --na-within folds`, only the training rows of each fold are used.", Missing),
         Option("na_indicator", bool, False, "",
                "With --na mean or median: add, next to every imputed column, a 0/1 column that marks the missing "
                "values."),
@@ -254,11 +254,11 @@ OPTIONS = {
                "Treat NA, null, none and similar words as text; only empty values and the codes of --na-values are "
                "missing."),
         Option("encode", str, Encode.ERROR, "",
-               "Treatment of text columns. error: stop with a message; onehot: make a 0/1 column for every value (for "
-               "two opposite values, such as no and yes, a single 0/1 column); ordinal: use ranks 0, 1, ... in the "
-               "order given by --order or by the data.", Encode),
+               "Treatment of text columns. error: stop with a message; onehot: make a 0/1 column for every value, or "
+               "one 0/1 column for two opposite values, such as no and yes; ordinal: use ranks 0, 1, ... in the order "
+               "given by --order or by the data.", Encode),
         Option("order", str, (), "C=A<B<...",
-               "Encode a text column by ranks 0, 1, ... in the order given here, whatever the value of --encode: "
+               "Encode a text column by ranks 0, 1, ... in the given order, for any value of --encode: "
                "'size=small<medium<large'. May be repeated. [order given by the data]",
                several=True),
         Option("dates", str, (), "PART,...",
@@ -266,7 +266,7 @@ OPTIONS = {
                "column for each of these parts, such as sold.year. Add dayfirst or monthfirst if the order is "
                "ambiguous. [error]"),
         Option("weights", str, None, "COLUMN",
-               "Weight of each row in fits and errors: a column, or file:F with one number a line. Weights are at "
+               "Weight of each row in fits and errors: a column, or file:F with one number per line. Weights are at "
                "least 0; a row of weight 0 is dropped. [1]"),
         Option("folds", str, "10", "SPEC",
                "Folds: K (shuffled; stratified by the class with --loss logistic), RxK (R repeats), loo, "
@@ -276,19 +276,19 @@ OPTIONS = {
                "fold with a share F of the rows), groups:COLUMN (each group is a fold), groups:COLUMN:K (K folds that "
                "keep groups together), column:COLUMN or file:F (a fold label per row). "
                "[10; with --loss logistic, stratified:10]"),
-        Option("seed", int, None, "N", "Seed for shuffling the rows into folds, and for the outer folds of `solve "
-                                       "--nested` (whatever --folds is). [0]"),
+        Option("seed", int, None, "N", "Seed for shuffling the rows into folds and, for any --folds, for the outer "
+                                       "folds of `solve --nested`. [0]"),
         # the grid, and what a model may contain
         Option("gamma", str, None, "LIST",
                "Ridge weights: a list 0.01,0.1,1, or LO:HI:COUNT for a logarithmic grid; 0 is least squares. `solve` "
                "and `path` also take an interval LO..HI, which covers every value. "
                f"[{_describe_gammas(DEFAULT_GAMMAS)}; {_describe_gammas(WIDE_GAMMAS)} if there are at least as many "
-               f"features (p) as training rows (n_train); {_GAMMAS_OF_LOSSES}, both divided by n_train]"),
+               f"features (p) as training rows (n_train); {_GAMMAS_OF_LOSSES}]"),
         Option("tau", str, None, "LIST",
                "Model sizes (numbers of features): K, LO:HI (inclusive) or a list; 0 is the model without features; "
                "log: all sizes with tau log tau <= min(p, n_train), where p is the number of features and n_train the "
                "number of training rows. [1:p if p <= 30; otherwise 1 to n_train / 8, but at least to 10 and at most "
-               "to 50, and also p if p <= 300 and p < n_train]"),
+               "to 50; in addition p, if p <= 300 and p < n_train]"),
         Option("force_in", str, (), _FEATURES,
                "Features that every model contains, by name (a text column: all its levels) or by position among the "
                "features. They are penalised and count in --tau. [none]"),
@@ -353,14 +353,13 @@ OPTIONS = {
                "error of the minimum) instead of the pair with the minimum CV error, which is printed in a separate "
                "line."),
         Option("stability", str, None, "WEIGHT|nested",
-               "Report the pair that minimises CV error + WEIGHT x instability. The instability is the largest change "
-               "in the losses of all rows when one fold is held out. nested: choose the weight by nested CV, which "
-               "takes about six times as long. [none]"),
+               "Report the pair that minimises CV error + WEIGHT x instability. The instability is the mean "
+               "absolute change in the losses of all rows when the most influential fold is held out. nested: choose "
+               "the weight by nested CV, which takes about six times as long. [none]"),
         Option("model", str, Model.PAIR, "",
-               "Model for predictions. pair: the best subset at the reported pair. average: the weighted average of "
-               "the near-optimal pairs (the smaller the CV error, the larger the weight), replaced by the model with "
-               "the fewest features whose predictions are close to those of the average. The certificate refers to "
-               "the pair in both cases.", Model),
+               "Model for predictions. pair: the best subset at the reported pair. average: a small model whose "
+               "predictions are close to the weighted average over the near-optimal pairs; pairs with smaller CV "
+               "errors have larger weights. The certificate refers to the reported pair in both cases.", Model),
         Option("own_error", bool, False, "",
                "With --model average: also estimate the error of the averaged model, from one averaged model per "
                "fold. This estimate is optimistic, because the weights used the held-out rows, but takes much less "
@@ -391,9 +390,9 @@ OPTIONS = {
                "Deprecated: use --gamma LO..HI, which certifies the best gamma of an interval. Searches for a better "
                "gamma between the neighbours of the reported gamma, and stores it separately, in the field `refined`."),
         Option("sources", str, (), "NAME,...|-NAME,...",
-               "Bounding methods that the search uses; with a minus sign (--sources=-NAME), those that it does not "
-               "use; all and none are accepted too. The answer does not depend on this option. `--sources help` lists "
-               "the methods. [all]"),
+               "Bounding methods that the search uses: names, all or none. Names with a minus sign (--sources=-NAME) "
+               "are switched off, and all others are used. The answer does not depend on this option. `--sources "
+               "help` lists the methods. [all]"),
         Option("oracles", str, None, "LIST|none",
                "Deprecated, has no effect; use --sources. Accepted values: some of glru, iacv, treecv, or none. "
                "[none]"),

@@ -265,7 +265,8 @@ def check_plan(name: str, plan: FoldPlan, refit: str = "all") -> None:
     """
     if match_keyword(refit, REFITS, "refit") == TRAINING and plan.k != 1:
         raise BadInput(
-            f"refit training: requires a single fold, but the plan has {plan.k}; remove refit, or use one held-out set"
+            f"refit training: requires a single fold, but the plan has {plan.k}; remove refit, or give folds such as "
+            "holdout:0.2"
         )
     if name in BY_LABELS and (plan.k < 2 or not plan.is_partition or plan.scored < plan.n):
         raise BadInput(

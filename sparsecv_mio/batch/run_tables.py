@@ -481,8 +481,8 @@ def standard_errors(
             sets = over_sets[value].count().reindex(spread.index)
             if ((sets == 1) & (groups[value].count() > 1)).any():
                 alone.append(
-                    f"{value}: no ±, because the runs have one test set; vary split for more (seed changes "
-                    "only the folds)"
+                    f"{value}: no standard error (±), because all runs have the same test set; vary split for several "
+                    "test sets (seed changes only the folds)"
                 )
     if not spread.notna().to_numpy().any():
         return spread, tuple(alone)

@@ -112,7 +112,11 @@ def _check_named_fits(checks: Checks, average: Average, pair: AveragedPair, path
     last, count = max(places, default=0), len(average.supports)
     checks.require(last < count, f"{path}folds", f"refers to support {last}, but average.supports has {count} entries")
     missing = not pair.folds and math.isfinite(pair.distance) and not _may_omit_folds(average, k)
-    checks.require(not missing, f"{path}folds", "has no entry, but the pair has a distance")
+    checks.require(
+        not missing,
+        f"{path}folds",
+        "is empty, but distance requires one support for each fold",
+    )
 
 
 def _may_omit_folds(average: Average, k: int) -> bool:
@@ -215,7 +219,7 @@ def _averaged_target(checks: Checks, average: Average, design: Design, known: Kn
         sizes = np.abs(dataset.X[:, list(model.support)]).max(axis=0, initial=0.0)  # collinear columns cancel
         offset = max(offset, float(sizes @ np.abs(model.beta)))
     checks.leaves("not checked: whether the support is the best subset of its size", "average.pairs[].fit")
-    checks.end_part("fits on all rows of the averaged pairs, and their average")
+    checks.end_part("full-data fits of the averaged pairs, and the average of these fits")
     largest = max(float(np.abs(of_rows).max()) for of_rows in (dataset.y, target))
     return target, SUM_RTOL * largest + OFFSET_RTOL * offset
 

@@ -336,7 +336,9 @@ def check_partition(checks: Checks, record: Record) -> None:
     checks.require(right and len(curve) == len(continuous.curve_errors), "continuous.curve_gammas", words)
     above = all(error >= record.lower * (1.0 - CROSSING_RTOL) for error in continuous.curve_errors)
     checks.require(above, "continuous.curve_errors", f"has a value below the lower bound {record.lower!r}")
-    checks.end_part(f"{len(continuous.pieces)} pieces cover every gamma from {continuous.low:g} to {continuous.high:g}")
+    checks.end_part(
+        f"{len(continuous.pieces)} intervals cover every gamma from {continuous.low:g} to {continuous.high:g}"
+    )
 
 
 def _check_cover(checks: Checks, record: Record | PathRecord, found: Continuous | Surface, path: str) -> bool:
@@ -385,8 +387,8 @@ def check_surface(checks: Checks, record: PathRecord, design: RidgeDesign, enume
             _check_best(checks, design, piece, supports, place)
     if not enumerated:
         checks.leaves("not checked: whether these supports are optimal", "surface.pieces[].supports")
-    how = "; at the midpoint of each piece, no other support has a smaller objective" if enumerated else ""
-    checks.end_part(f"{len(surface.pieces)} pieces of best subsets cover every gamma{how}")
+    how = "; at the midpoint of each interval, no other support has a smaller objective" if enumerated else ""
+    checks.end_part(f"{len(surface.pieces)} intervals of gamma, each with its best subsets, cover every gamma{how}")
 
 
 def _check_best(

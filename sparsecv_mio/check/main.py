@@ -227,7 +227,7 @@ class Check:
             need((g, t) in self.proved, f"tau {self.taus[t]}, gamma {self.gammas[g]!r} has no proof")
         need(
             len(self.claims) == ("left" in self.head),
-            f"the proof has {len(self.claims)} claims; it needs one with folds, and none without",
+            f"the proof has {len(self.claims)} claims; it needs exactly one with folds, and none without folds",
         )
         words = self._describe_problem()
         intervals = {pair: (float(a), float(b)) for pair, (a, b) in self.proved.items()}

@@ -212,7 +212,7 @@ def reference(text: str | None, how: Any) -> Sequence[str]:
 
                 why = (
                     f"requires --loss squared, not {how.loss}; replace it by --force-out {quote_names(levels)}: "
-                    "coefficients then compare levels with all levels that are not in the model"
+                    "each coefficient then compares a level with all levels that are not in the model"
                 )
             raise BadInput(f"reference: {why}") from None
     return levels

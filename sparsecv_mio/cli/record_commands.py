@@ -333,8 +333,8 @@ def _describe_read_lines(new: NewRows) -> list[str]:
     lines = ",".join(filter(None, (new.skipped_lines, new.read_lines)))
     verb = "are" if "," in new.read_lines or ":" in new.read_lines else "is"
     return [
-        f"{name_lines(new.read_lines)} of this file {verb} read as data, although the record skipped these line "
-        f"numbers of the data of the fit; to skip them, give --skip-lines {lines}"
+        f"{name_lines(new.read_lines)} of this file {verb} read as data, although lines with these numbers were "
+        f"skipped in the data of the record; to skip them here too, give --skip-lines {lines}"
     ]
 
 

@@ -168,11 +168,11 @@ RULES: tuple[tuple[Callable[[Fault], bool], str], ...] = (  # the first rule tha
     ),
     (
         lambda at: len(set(at.column.texts.values())) > MOST_LEVELS,
-        "nearly every row has a different value, so it names the rows and is not a feature; give {drop}",
+        "nearly every row has a different value, so it identifies the rows and is not a feature; give {drop}",
     ),
     (
         lambda at: is_name_like(len(set(at.column.texts.values())), at.count),
-        'every row has a different value, so it may name the rows; give {drop}, or encode="onehot" for a feature',
+        'every row has a different value, so it may identify the rows; give {drop}, or encode="onehot" for a feature',
     ),
     (lambda at: True, 'give encode="onehot", or {drop}'),
 )  # fmt: skip

@@ -148,8 +148,8 @@ def forward(text: str, n: int) -> tuple[fold_plan.RowLists, fold_plan.RowLists]:
     begins = range(n - k * size, n, size)
     if gap and begins[0] - gap < 2:
         raise BadInput(
-            f"folds {spec!r}: a gap of {gap} leaves the first fold {max(begins[0] - gap, 0)} training rows of the "
-            f"{begins[0]} before its scored rows; give a smaller gap or fewer folds"
+            f"folds {spec!r}: with a gap of {gap}, the first fold has {max(begins[0] - gap, 0)} training rows, because "
+            f"only {begins[0]} rows come before its scored rows; give a smaller gap or fewer folds"
         )
     return fold_plan.row_lists([np.arange(at, at + size) for at in begins]), fold_plan.row_lists(
         [np.arange(at - gap, n) for at in begins]
@@ -524,7 +524,8 @@ def _rows_of_pair(train: Any, test: Any, n: int, who: str) -> tuple[IntArray, In
     shared = np.flatnonzero(trained & scored)
     if shared.size:
         raise BadInput(
-            f"{who} scores row {shared[0]} (from 0), which is also a training row; remove it from one of the two"
+            f"{who} scores row {shared[0]} (counted from 0), which is also a training row; remove it from one of the "
+            "two"
         )
     return np.flatnonzero(scored), np.flatnonzero(~trained)
 
@@ -543,7 +544,7 @@ def _mask(rows: Any, n: int, who: str) -> BoolArray:
     mask[numbers] = True
     if np.count_nonzero(mask) != numbers.size:
         twice = int(np.flatnonzero(np.bincount(numbers) > 1)[0])
-        raise BadInput(f"{who}: row {twice} (from 0) is listed twice; list each row once")
+        raise BadInput(f"{who}: row {twice} (counted from 0) is listed twice; list each row once")
     return mask
 
 
@@ -735,7 +736,7 @@ def outer_folds(
     if groups <= count:
         most = f"give at most {groups - 1}" if groups > 2 else "outer folds need at least three groups"
         if option != "nested":
-            most = f"the {count} outer folds need at least {count + 1} groups; give more folds, or a number as weight"
+            most = f"the {count} outer folds need at least {count + 1} groups; give more folds, or a weight (a number)"
         raise BadInput(f"{option}: the folds keep rows together in {groups} groups; {most}")
     outer_plan = folds_from_labels(equal_folds(str(count), groups, seed)[together], str(count))
     return replace(outer_plan, seed=seed)

@@ -427,7 +427,7 @@ def _check_orders(table: RawTable, how: Reading) -> None:
         ranks = json.dumps(f"{without[0]}=LOWEST<...<HIGHEST", ensure_ascii=False)
         raise BadInput(
             f"{plural(len(without), 'column')} {names}: the text values have no declared order ({words}); "
-            f'give all of them as order={ranks}, or encode="onehot" and order only for columns to be ranked'
+            f'give all of them as order={ranks}, or give encode="onehot", and order only for the columns with ranks'
         )
 
 
@@ -564,7 +564,9 @@ def _build_dataset(table: RawTable, learnt: Applied) -> Dataset:
     names, X = [name for name, _ in columns], table.X
     if len(set(names)) < len(names):
         twice = max(names, key=names.count)
-        raise BadInput(f"a new column would have the name {twice!r} of another column; rename one of them")
+        raise BadInput(
+            f"encoding or imputation would add a second column with the name {twice!r}; rename the column of the data"
+        )
     if X is None or levels or gaps:
         X = np.empty((table.rows, len(columns)))
         for k, (_, numbers) in enumerate(columns):

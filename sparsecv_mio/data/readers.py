@@ -168,7 +168,7 @@ def read_matrix(path: Path, wanted: Wanted) -> RawTable:
     """
     X, y, names, extra = MATRICES[path.suffix.lower()](path, wanted.aux)
     if wanted.needed and wanted.target != "y":
-        raise BadInput(f"file {str(path)!r} holds its target under the name 'y'; ask for target y, not {wanted.target}")
+        raise BadInput(f"file {str(path)!r} holds its target under the name 'y'; give target y, not {wanted.target}")
     chosen = replace(wanted, target="y").select_columns([*names, "y", *extra])
     aux = extra | {chosen.header[j]: X[:, j].copy() for j in chosen.aux if j < X.shape[1]}
     X = np.ascontiguousarray(X if len(chosen.features) == X.shape[1] else X[:, list(chosen.features)])

@@ -548,7 +548,7 @@ def _kind_of_text_values(column: RawColumn) -> tuple[str, list[str], bool]:
     if len(levels) == 1 and not column.empty.any():
         return "words (1)", [f"constant: {levels[0][:20]}"], True
     if is_name_like(len(levels), n_words):
-        note = "nearly every row has a different value, so the column names the rows and is not a feature"
+        note = "nearly every row has a different value, so the column identifies the rows and is not a feature"
         if len(levels) < NEARLY_EVERY * n_words:
             option = f"--folds {quote_names([f'groups:{column.name}'])}"
             note = (
@@ -744,7 +744,7 @@ def _describe_numbers_of_subjects(data: Dataset, folds: FoldPlan) -> list[str]:
         if subjects is not None:
             notes.append(
                 f"feature {name!r} has {subjects.count:,} values with several rows each, and its name suggests "
-                "subjects, whose rows the folds share: the CV error is too low for new subjects; "
+                "subjects. The rows of a subject are in several folds, so the CV error is too low for new subjects; "
                 f"{subjects.option} holds all rows of a subject out together, --drop {quote_names([name])} omits the "
                 "column"
             )
@@ -818,7 +818,7 @@ def describe_target(data: Dataset) -> str:
     Examples
     --------
     >>> describe_target(Dataset.from_arrays([[1.0], [2.0], [4.0]], [0.0, 1.0, 1.0], target="ill"))[:73]
-    "target 'ill' has two values, 0 and 1: fitted is a linear probability mode"
+    "target 'ill' has two values, 0 and 1: squared-error loss fits a linear pr"
     >>> describe_target(Dataset.from_arrays([[1.0], [2.0], [4.0]], [-1.0, 0.5, 2.0]))
     ''
     """
@@ -835,8 +835,8 @@ def describe_target(data: Dataset) -> str:
     if len(values) == 2:
         shown = [f"{word!r} ({k})" for k, word in enumerate(data.target_words)] or [f"{value:g}" for value in values]
         return (
-            f"target {name!r} has two values, {' and '.join(shown)}: fitted is a linear probability model, by "
-            "squared error, whose predictions may leave them; --loss logistic fits probabilities"
+            f"target {name!r} has two values, {' and '.join(shown)}: squared-error loss fits a linear probability "
+            "model, whose predictions may lie outside of these values; --loss logistic fits probabilities"
         )
     return "" if len(values) < 3 or values[0] < 0.0 else _describe_counts(name, y, values)
 
@@ -879,6 +879,6 @@ def _describe_counts(name: str, y: FloatArray, values: FloatArray) -> str:
     better = f"log({name})" if values[0] > 0.0 else f"log(1 + {name})" if np.median(y) >= 1.0 else f"the root of {name}"
     better = f"log(1 + {name})" if counts else better
     fitted = "squared-error loss fits its mean, and large values have the most influence"
-    also = ", and --loss poisson fits log rates of counts (with --exposure where rows were counted for longer than "
-    also = f"{also}others, or of more)" if counts else ""
+    also = ", and --loss poisson fits log rates of counts (with --exposure if the rows cover different times or "
+    also = f"{also}populations)" if counts else ""
     return f"target {name!r} {shape}: {fitted}; {better} as the target may fit better{also}"

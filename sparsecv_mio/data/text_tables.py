@@ -293,7 +293,7 @@ def _check_widths(table: TextTable, width: int) -> None:
         return
     line, row = others[0]
     first = "its header names" if table.how.header else "its first line has"
-    advice = "make every line as long"
+    advice = "give every line the same number of cells"
     if len(others) <= MOST_NAMED and len(others) < n_rows / 2:
         lines = (line - k for line, row in others for k in range(1 + sum(cell.count("\n") for cell in row)))
         which = "the line" if len(others) == 1 else "such lines"

@@ -175,7 +175,9 @@ class FitOptions:
         if not (math.isfinite(end) and end > 0.0):
             raise BadInput(f"assume_box {end:g} is out of range; give a positive, finite number")
         if self.backend != NATIVE:
-            raise BadInput(f"assume_box: requires backend native, not {self.backend}; use box for each feature instead")
+            raise BadInput(
+                f"assume_box: requires backend native, not {self.backend}; set coefficient bounds with box instead"
+            )
         if self.side not in (None, SideOptions()):
             raise BadInput("assume_box: not supported with side constraints; leave out one of the two")
 

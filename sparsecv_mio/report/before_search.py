@@ -90,8 +90,8 @@ def _findings(inspection: Inspection) -> list[str]:
         f"{abbreviate_list(unread)}: dropped in the command below (--drop), because some values are not numbers; to "
         "keep a column, correct these values as its notes say": unread,
         f"{n_repeated:,} {'row repeats' if n_repeated == 1 else 'rows repeat'} an earlier row; remove copies of one "
-        "observation, because random folds would predict a copy from its twin, and the CV error would be too "
-        "low": n_repeated,
+        "observation, because random folds would train on one copy and predict the other, so that the CV error "
+        "would be too small": n_repeated,
         "standard deviations of columns differ by a factor of more than a million; keep the default --scale "
         "length": spreads and max(spreads) > 1e6 * min(spreads),
         "correlations were not computed, because there are more than "
@@ -155,7 +155,10 @@ def _as_counts(inspection: Inspection, path: str) -> list[str]:
         options = [option for option in inspection.options if option != FACTORS_TOGETHER]  # for squared error only
         loss = find_loss_of_values(Values.COUNTS)
         rates = replace(inspection, options=(*options, f"--loss {loss}"), p=inspection.levels_alone or inspection.p)
-        lines += ["if the target is a count, a Poisson model of its rate is fitted by:", _proposed_command(rates, path)]
+        lines += [
+            "if the target is a count, this command fits a Poisson model of its rate:",
+            _proposed_command(rates, path),
+        ]
         lines += _size_and_hope(rates, loss)
     meaning = "is the time or the population over which each row was counted; the column is then not a feature"
     return lines + [f"add --exposure {shlex.quote(name)} if {name!r} {meaning}" for name in inspection.exposures]

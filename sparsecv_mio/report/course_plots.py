@@ -151,7 +151,7 @@ def _moves(axes: Axes, course: TraceCourse) -> None:
         axes.axvline(float(course.seconds[at + 1]), color=figures.FAINT, linewidth=0.8, zorder=0)
     axes.set(ylim=(max(ends[0] - room, 0.0), ends[1] + room))
     word = "estimate" if course.has_estimated_upper else "certified upper bound"
-    figures.write_title(axes, f"best so far ({word}), after {int(steps[-1])} moves")
+    figures.write_title(axes, f"smallest CV error so far ({word}), after {int(steps[-1])} moves")
 
 
 def _taus(axes: Axes, course: TraceCourse) -> None:

@@ -246,7 +246,7 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
         ("work", f"{several(record.work.nodes, 'node')}, {record.work.seconds:.2f} s"),
     )  # fmt: skip
     sure = (
-        "No subset common to all folds, of these sizes and gammas, has a CV error below "
+        "No subset that is the same in all folds, of these sizes and at these gammas, has a CV error below "
         f"{format_number(record.lower, digits)}.",
         f"The CV error of the reported subset is {format_number(record.upper, digits)}"
         f"{'; it is the best common subset, up to the gap.' if done else '.'}",
@@ -399,7 +399,7 @@ def _open_choice_sentences(record: Record) -> list[str]:
         why = record_words.estimate_line(own.folds_decided, own.folds, record.likely(EITHER_SIDE))
         lines.append(f"The CV error of the reported pair: it is {why.removeprefix('~ ')}.")
     if own is not None and not math.isfinite(own.upper):
-        lines.append("The CV error of the reported pair from above: it has no upper bound yet.")
+        lines.append("An upper bound on the CV error of the reported pair: none is known yet.")
     if open_rows and record.status != "proved":
         lines.append(f"That none of {len(open_rows):,} other pairs has a smaller CV error: they are not excluded.")
     return lines
@@ -497,7 +497,7 @@ def _class_blocks(record: Record, data: Dataset | None) -> tuple[list[Block], li
     ]
     caption = "Calibration of held-out rows, by tenths of the predicted probability."
     if rows.has_repeats:
-        caption += " A row that several folds score counts once: each prediction has its share of the row."
+        caption += " If several folds score a row, its predictions share the weight of one row."
     heads = ("rows", "mean probability", f"observed share of {positive}", "95% from", "to")
     return [curve, calibration], [report_table(caption, heads, lines)]
 

@@ -57,7 +57,11 @@ MEANING = {  # by status: title of the answer, reason why it is not certified, a
     "proved": ("certified answer", "", "green"),
     "limit": ("best answer so far", "limit reached", "yellow"),
     "interrupted": ("best answer so far", "interrupted", "yellow"),
-    "doubtful": ("best answer so far", "a refit with other arithmetic disagrees; its folds count as unsolved", "red"),
+    "doubtful": (
+        "best answer so far",
+        "an independent refit disagrees, so the folds concerned count as unsolved",
+        "red",
+    ),
 }
 
 

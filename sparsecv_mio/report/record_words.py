@@ -427,7 +427,7 @@ def reason_of_early_end(record: Record) -> str:
         return f"the --mio-budget of {record.request.mio_budget:,} is used up"
     if record.request.method == Method.BOUNDS:
         return "--method bounds does not branch"
-    return "no model of some fold has a finite held-out loss" if has_unknown_fold(record) else ""
+    return "in some fold, no model has a finite held-out loss" if has_unknown_fold(record) else ""
 
 
 def is_budget_spent(record: Record) -> bool:

@@ -180,11 +180,13 @@ class Plan:
     look_nodes: int = _setting(FIRST_LOOK, "nodes", "node limit of the short full-data trees at every pair")
     slice_seconds: float = _setting(np.inf, "seconds", f"maximum time of a step ({SLICE_SHARE:.0%} of a time limit)")
     full_data_folds: int = _setting(
-        1, "folds", "number of folds whose node limits a full-data tree may use together (at most 8, from timings)"
+        1, "folds", "a full-data tree has the node limit of this number of fold trees (at most 8, from timings)"
     )
-    list_folds: int = _setting(8, "folds", "number of folds whose node limits a list may use together (from timings)")
+    list_folds: int = _setting(8, "folds", "a list has the node limit of this number of fold trees (from timings)")
     closed_share: float = _setting(
-        0.5, "share", "maximum share of the gap that a list may leave to folds that are not solved one by one"
+        0.5,
+        "share",
+        "the folds that a list leaves open are not solved one by one if they leave at most this share of the gap",
     )
     relaxed_stride: int = _setting(
         4, "sizes", "distance between the sizes that are relaxed; a relaxation also bounds all smaller sizes"

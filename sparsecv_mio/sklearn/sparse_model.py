@@ -118,7 +118,8 @@ def watched_search(estimator: Any, X: Any, y: Any) -> Iterator[Watch]:
             nonlocal due
             if estimator.verbose and time.monotonic() >= due:
                 bounds = format_interval(now.lower, now.upper)
-                print(f"{name}: {now.seconds:.0f} s, {now.done}/{now.total} solved, {now.nodes} nodes, bounds {bounds}")
+                solved = f"{now.done} of {now.total} subproblems solved"
+                print(f"{name}: {now.seconds:.0f} s, {solved}, {now.nodes} nodes, bounds {bounds}")
                 due = time.monotonic() + VERBOSE_SECONDS
             if has_callbacks and context is not None:
                 task = context.subcontext(task_name="report")

@@ -110,8 +110,8 @@ def test_a_package_that_is_broken_is_named(installed: Path, monkeypatch: pytest.
     monkeypatch.setattr(backends, "find_package_backends", cache(lambda: broken))
     for name, words in (
         ("gone", "cannot be loaded"),
-        ("other", "not a Backend of that name"),
-        ("none", "is not a Backend"),
+        ("other", "does not define a Backend with this name"),
+        ("none", "does not define a Backend"),
     ):
         with pytest.raises(BackendUnavailable, match=f"^backend {name}: .*{words}"):
             backends.get_backend(name)

@@ -71,5 +71,7 @@ def _load_package_backend(entry: EntryPoint) -> Solver:
     except Exception as error:  # code of another package may raise any exception
         raise BackendUnavailable(f"backend {entry.name}: {entry.value} cannot be loaded: {error}") from error
     if not isinstance(backend, Solver) or backend.name != entry.name:
-        raise BackendUnavailable(f"backend {entry.name}: {entry.value} is not a Backend of that name")
+        raise BackendUnavailable(
+            f"backend {entry.name}: {entry.value} does not define a Backend with this name; correct its package"
+        )
     return backend

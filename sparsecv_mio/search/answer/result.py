@@ -137,7 +137,7 @@ def longer_limit(limit: float | None, largest: int, reached: Mapping[int, float]
     return rounded if rounded <= LONGEST else None
 
 
-DOUBTFUL = "a refit disagrees with the search, so the bounds of that fold are removed; please report this"
+DOUBTFUL = "a refit disagrees with the search, so the bounds of the fold concerned are removed; please report this"
 UNWEIGHED = (
     "the time limit ended before stability was computed; the model of the pair with the minimum CV error is used"
 )

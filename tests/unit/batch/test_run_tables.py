@@ -146,7 +146,10 @@ def test_errors_on_test_rows_vary_with_the_test_rows_alone() -> None:
     assert np.isnan(one.spread.loc["a", ("x", "test_error")]) and one.count.loc["a", ("x", "test_error")] == 4
     assert "differ in split, seed; for errors on test rows, over test sets" in markdown(several)
     text = markdown(one)
-    assert text.splitlines()[2].count("±") == 1 and "test_error: no ±, because the runs have one test set" in text
+    assert (
+        text.splitlines()[2].count("±") == 1
+        and "test_error: no standard error (±), because all runs have the same test set" in text
+    )
     assert "differ in seed\n" in text and r"% $\pm$: standard error" in latex(one)
 
 

@@ -95,7 +95,7 @@ def test_what_is_fitted_to_two_words_is_said(tmp_path: Path, capfd: pytest.Captu
     shown = capfd.readouterr().out
     assert "--loss logistic models the probability of 'yes' (" in " ".join(shown.split())
     assert "--target ill --loss logistic\n" in shown and "--encode" not in shown and "5 gammas" in shown
-    line = "target 'ill' has two values, 'no' (0) and 'yes' (1): fitted is a linear probability model"
+    line = "target 'ill' has two values, 'no' (0) and 'yes' (1): squared-error loss fits a linear probability"
     solve = ["solve", str(data), "-t", "ill", "--gamma", "0.1", "--encode", "onehot", "--json", str(record)]
     assert run(solve) == 0
     assert f"note: {line}" in capfd.readouterr().err

@@ -264,9 +264,9 @@ def test_pairs_serve_as_splitter() -> None:
         ([(range(2, 12), [0, 1]), (range(12), [])], "fold 1 scores no row"),
         ([([2, 3], [0, 99])], "fold 0: scored rows: row 99 is not one of the rows 0 to 11"),
         ([([2, -1], [0])], "fold 0: training rows: row -1 is not one of the rows 0 to 11"),
-        ([([2, 3], [0, 0, 1])], "fold 0: scored rows: row 0 .from 0. is listed twice"),
-        ([([2, 3, 2], [0, 1])], "fold 0: training rows: row 2 .from 0. is listed twice"),
-        ([([2, 3], [3, 1])], "fold 0 scores row 3 .from 0., which is also a training row; remove it"),
+        ([([2, 3], [0, 0, 1])], "fold 0: scored rows: row 0 .counted from 0. is listed twice"),
+        ([([2, 3, 2], [0, 1])], "fold 0: training rows: row 2 .counted from 0. is listed twice"),
+        ([([2, 3], [3, 1])], "fold 0 scores row 3 .counted from 0., which is also a training row; remove it"),
         ([([2.5, 3], [1])], "must be row numbers"),
         ([([True, False], [1])], "must be row numbers"),
         ([([2], [1])], "only 1 training row"),
@@ -395,7 +395,7 @@ def test_groups_stay_whole_in_folds(k: int, seed: int) -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [("groups:g:4", "need 4 groups but the column has 3"), ("groups:g:1", "fewer than two"), ("groups:h:2", "'h'"),
-     ("2xgroups:g:2", "are always the same"), ("forward:2:2", "leaves the first fold 0 training rows"),
+     ("2xgroups:g:2", "are always the same"), ("forward:2:2", "with a gap of 2, the first fold has 0 training rows"),
      ("forward:2:x", "unknown")],
 )  # fmt: skip
 def test_folds_of_groups_and_gaps_that_cannot_be(spec: str, words: str) -> None:

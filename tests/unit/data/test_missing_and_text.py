@@ -208,7 +208,7 @@ def test_medians_and_columns_that_say_what_was_empty(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="^na_indicator: requires na mean or median; with drop no value is imputed$"):
         read_dataset(path, "a", na="drop", na_indicator=True)
     frame = pd.DataFrame({"a": [1.0, None, 4.0], "a=(missing)": [0.0, 1.0, 2.0], "y": [1.0, 2.0, 3.0]})
-    with pytest.raises(BadInput, match=r"^a new column would have the name 'a=\(missing\)'"):
+    with pytest.raises(BadInput, match=r"would add a second column with the name 'a=\(missing\)'"):
         Dataset.from_frame(frame, "y", na="mean", na_indicator=True)
 
 
@@ -290,7 +290,7 @@ def test_usual_names_of_subjects_are_recognised(name: str, in_runs: bool, shuffl
 @pytest.mark.parametrize(
     ("y", "said"),
     [
-        ([0, 1, 1, 0], "two values, 0 and 1: fitted is a linear probability model"),
+        ([0, 1, 1, 0], "two values, 0 and 1: squared-error loss fits a linear probability model"),
         ([-1, 1, 1, -1], "two values, -1 and 1"),
         ([0, 3, 1, 9, 2], r"perhaps counts: .*; log\(1 \+ y\) as the target"),
         ([1, 1, 2, 1, 7], "perhaps counts"),
@@ -449,8 +449,8 @@ def read_kind(frame: pd.DataFrame, kind: str, folder: Path, **how: Any) -> Datas
 
 def test_a_column_of_names_is_better_left_out(tmp_path: Path) -> None:
     for rows, said in (
-        (60, "nearly every row has a different value, so it names the rows and is not a feature; give {}"),
-        (20, 'every row has a different value, so it may name the rows; give {}, or encode="onehot" for a feature'),
+        (60, "nearly every row has a different value, so it identifies the rows and is not a feature; give {}"),
+        (20, 'every row has a different value, so it may identify the rows; give {}, or encode="onehot" for a feature'),
     ):
         lines = [f"P{k:03},{k % 7},{k}\n" for k in range(rows)]
         (tmp_path / "d.csv").write_text("patient,x,y\n" + "".join(lines))

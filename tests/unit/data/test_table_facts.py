@@ -60,7 +60,7 @@ def test_columns_and_the_options_that_read_them(tmp_path: Path, suffix: str, gap
     said = notes(found)
     assert said["id"] == ("numbers the rows",) and said["same"] == ("constant",) and said["size"][0] == "L, M, S"
     assert said["name"] == (
-        "nearly every row has a different value, so the column names the rows and is not a feature",
+        "nearly every row has a different value, so the column identifies the rows and is not a feature",
     )
     assert said["months"] == ("a copy of 'age'",) and "cells are empty" in said["late"][0]
     kinds = {one.name: one.kind for one in found.columns}

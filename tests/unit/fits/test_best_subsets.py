@@ -104,7 +104,7 @@ def test_a_record_is_read_back_and_what_is_wrong_with_it_is_found() -> None:
     surface = record.surface
     assert surface is not None and PathRecord.from_json(record.to_json()) == record
     report = verify(record, data)
-    assert report.ok and any("pieces of best subsets cover every gamma" in line for line in report.verified)
+    assert report.ok and any("each with its best subsets, cover every gamma" in line for line in report.verified)
     assert "surface.pieces" in failures(record, pieces=surface.pieces[1:])
     larger = next(i for i, support in enumerate(surface.supports) if len(support) == 3)
     for supports in ((larger,), (len(surface.supports),), ()):

@@ -68,7 +68,7 @@ def test_repeated_folds_count_each_row_once() -> None:
         ends = proportion_ends(observed, n)
         assert (low, high) == pytest.approx(ends, abs=1e-6)
     page = report_text(record, "md", "R", DATA, "D")
-    assert "A row that several folds score counts once" in page
+    assert "If several folds score a row, its predictions share the weight of one row" in page
     assert "counts once" not in report_text(RECORD, "md", "R", DATA, "D")
 
 

@@ -76,7 +76,7 @@ def test_the_caption_claims_what_is_certified(record: Record, simplest: Record) 
         (replace(limit, lower=0.0), ["The minimum is certified to be at most"]),
         (replace(limit, lower=0.0, upper=math.inf), ["No bound on the minimum is certified"]),
         (replace(limit, status="interrupted"), ["it is not certified to be the minimum (interrupted)"]),
-        (replace(limit, status="doubtful"), ["not certified to be the minimum (a refit with other arithmetic"]),
+        (replace(limit, status="doubtful"), ["not certified to be the minimum (an independent refit disagrees"]),
         (simplest, ["The pair was chosen by the one-standard-error rule", "(choice certified)", "The pair τ = "]),
         (replace(simplest, one_se=OneSe(1.0, True)), ["(choice not certified)"]),
         (replace(record, refit=replace(record.refit, proved=False)), ["the subset is not certified to be the best"]),

@@ -84,7 +84,8 @@ def test_a_subset_that_all_folds_share_has_a_page() -> None:
     lines = [line for section in document.sections for block in section.blocks if isinstance(block, Sentences)
              for line in block.lines]  # fmt: skip
     assert any(
-        line.startswith("No subset common to all folds") and format_number(found.lower) in line for line in lines
+        line.startswith("No subset that is the same in all folds") and format_number(found.lower) in line
+        for line in lines
     )
     assert f"{found.tau} feature" in document.answer and "common to all folds" in document.answer
 
@@ -111,7 +112,7 @@ def test_what_is_proved_and_what_not(record: Record) -> None:
     for words in (
         "has the minimum CV error",
         estimate,
-        "no upper bound yet",
+        "none is known yet",
         "none of 8 other pairs",
         "full-data model",
     ):

@@ -128,7 +128,7 @@ def test_a_record_is_proved_read_back_and_verified(spec: str) -> None:
     assert record.lower == min(piece.lower for piece in found.pieces)
     assert Record.from_json(record.to_json()) == record
     report = verify(record, data, one.folds)
-    assert report.ok and any("pieces cover every gamma" in line for line in report.verified)
+    assert report.ok and any("intervals cover every gamma" in line for line in report.verified)
 
 
 def test_a_stop_leaves_valid_bounds() -> None:
