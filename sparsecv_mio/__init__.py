@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.readers import read_dataset as read_dataset
     from sparsecv_mio.errors import SparseCVError as SparseCVError
     from sparsecv_mio.fits.best_subsets import best_subsets as best_subsets
+    from sparsecv_mio.inference.bootstrap import bootstrap as bootstrap
+    from sparsecv_mio.inference.stability_selection import stability_selection as stability_selection
     from sparsecv_mio.near.near_optimal import near_optimal as near_optimal
     from sparsecv_mio.search.api import cross_validate as cross_validate
     from sparsecv_mio.search.api import solve as solve
@@ -35,12 +37,14 @@ _HOME = {
     "Dataset": "data.dataset",
     "SparseCVError": "errors",
     "best_subsets": "fits.best_subsets",
+    "bootstrap": "inference.bootstrap",
     "cross_validate": "search.api",
     "make_folds": "data.folds",
     "near_optimal": "near.near_optimal",
     "read_dataset": "data.readers",
     "read_record": "certificate.read_back",
     "solve": "search.api",
+    "stability_selection": "inference.stability_selection",
     "verify": "certificate.verify",
 }
 

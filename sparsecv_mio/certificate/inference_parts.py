@@ -33,3 +33,106 @@ class FailedDraw:
 
     draw: Count
     reason: str
+
+
+@dataclass(frozen=True)
+class DrawPlan:
+    """The draws of a run: the number `requested`, their `seed`, and the relative `gap` of the search over a draw.
+
+    `units` are the drawn units, `rows` or groups of rows; the data have `n_units` of them. If `by_class` is true, the
+    units of each class were drawn separately.
+    """
+
+    requested: Count
+    seed: Count
+    units: str
+    n_units: Count
+    by_class: bool
+    gap: Number
+
+
+@dataclass(frozen=True)
+class FeatureCount:
+    """The number of draws whose model has a feature, and their share of the draws with a model."""
+
+    feature: str
+    draws: Count
+    frequency: Number
+
+
+@dataclass(frozen=True)
+class FeatureFrequency(FeatureCount):
+    """The inclusion frequency of a feature, with a binomial interval (Wilson) and an interval of its coefficient.
+
+    The binomial interval states the accuracy of the frequency for this number of draws. `coefficient_low` and
+    `coefficient_high` are percentiles of the coefficient over all draws, in units of the file, where the coefficient
+    of a feature outside of the model is 0; `zeros` is the share of zeros. `forced` is true for columns in every model.
+    """
+
+    lower: Number
+    upper: Number
+    coefficient_low: Number
+    coefficient_high: Number
+    zeros: Number
+    forced: bool
+
+
+@dataclass(frozen=True)
+class SizeFrequency:
+    """The number of draws whose model has the size `tau`, and their share."""
+
+    tau: Count
+    draws: Count
+    frequency: Number
+
+
+@dataclass(frozen=True)
+class ModelFrequency:
+    """The number of draws that chose exactly these features, and their share."""
+
+    support: tuple[str, ...]
+    draws: Count
+    frequency: Number
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """The whole procedure repeated on bootstrap draws of the rows.
+
+    `level` is that of all intervals. `certified` is the number of draws whose choice is certified within the gap.
+    `features` has every feature of the answer or of some draw, the most frequent first; `sizes` and `models` are
+    sorted in the same way. `chosen` has the models of all draws, and `failed` the draws without a model.
+    """
+
+    plan: DrawPlan
+    level: Number
+    certified: Count
+    features: tuple[FeatureFrequency, ...]
+    sizes: tuple[SizeFrequency, ...]
+    models: tuple[ModelFrequency, ...]
+    chosen: tuple[ChosenModel, ...]
+    failed: tuple[FailedDraw, ...] = ()
+
+
+@dataclass(frozen=True)
+class StabilitySelection:
+    """Stability selection by complementary pairs of halves (Shah and Samworth 2013).
+
+    `pairs` is the number of pairs of which both halves have a model; frequencies count their halves. `selected` are
+    the features with a frequency of at least `threshold`, without columns that are in every model. The expected number
+    of selected features that a half chooses with a probability of at most `mean_size / n_features` is at most `bound`,
+    which is `mean_size^2 / ((2 threshold - 1) n_features)`. `mean_size` is the mean number of features that a half
+    chose, and `n_features` the number of features to choose from. The other fields are those of `Bootstrap`.
+    """
+
+    plan: DrawPlan
+    threshold: Number
+    pairs: Count
+    mean_size: Number
+    n_features: Count
+    bound: Number
+    selected: tuple[str, ...]
+    certified: Count
+    features: tuple[FeatureCount, ...]
+    chosen: tuple[ChosenModel, ...]
+    failed: tuple[FailedDraw, ...] = ()

@@ -15,6 +15,7 @@ import numpy as np
 
 from sparsecv_mio.certificate import json_text, parts
 from sparsecv_mio.certificate.drawn import DrawnSearch
+from sparsecv_mio.certificate.inference_parts import Bootstrap, StabilitySelection
 from sparsecv_mio.certificate.predicting import LinearModel
 from sparsecv_mio.digits import format_interval, format_number, format_share, several
 from sparsecv_mio.errors import CorruptStore
@@ -421,6 +422,9 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     it would take long. `continuous` is the certificate over an interval of gamma, if one was requested; the table then
     has the reported gamma only, and `lower` bounds the minimum of h over the interval.
 
+    `bootstrap` and `stability_selection` have the models that the whole procedure chose from draws of the rows, with
+    their frequencies, if they were requested.
+
     **Logistic loss** (`request.loss`). `classes` is set, `cv_error` is the mean log loss of held-out rows, objectives
     are sums of log losses, and `r_squared` is the explained share of the log loss of the class frequencies.
 
@@ -481,6 +485,8 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     classes: Classes | None = None
     counts: Counts | None = None
     so_far: CertifiedSoFar | None = None
+    bootstrap: Bootstrap | None = None
+    stability_selection: StabilitySelection | None = None
 
     @property
     def predictor(self) -> Record | PathRow:

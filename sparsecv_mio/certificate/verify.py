@@ -27,6 +27,7 @@ from sparsecv_mio.certificate.claims import (
 )
 from sparsecv_mio.certificate.design import Design, HeldOut, Model, Support
 from sparsecv_mio.certificate.designs import make_design
+from sparsecv_mio.certificate.draw_summaries import check_draws
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.near_records import check_common, check_near_list, make_values
 from sparsecv_mio.certificate.nested_models import check_nested, check_weights
@@ -201,6 +202,7 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
         _check_fold_losses(checks, record, pair, design, supports, level)
     check_nested(checks, record, dataset, plan)
     check_weights(checks, record, dataset, plan)
+    check_draws(checks, record, dataset)
     _check_optima(checks, record, whole, afresh, level, reason)
     check_stability(checks, record, design, level)
     check_average(checks, record, design, level)

@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -27,6 +28,7 @@ from sparsecv_mio.certificate.json_text import decode, plain
 from sparsecv_mio.certificate.parts import Status
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.folds import inner_folds
+from sparsecv_mio.declared_options import OPTIONS, check_whole
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_readable, write_text
 from sparsecv_mio.inference.draws import Draw
@@ -66,6 +68,43 @@ class DrawSettings:
     what: str
     gap: float | None = None
     store: str | os.PathLike[str] | None = None
+
+
+@dataclass(frozen=True)
+class DrawOptions:
+    """The options of a run over draws; checked when made, and immutable.
+
+    Attributes
+    ----------
+    seed : int
+        Seed of the draws.
+    gap : float, optional
+        Relative gap of the search over each draw; that of the record by default.
+    time_limit : float, optional
+        Time limit of all draws together in seconds. A draw may take an equal share of the remaining time.
+    threads : int, optional
+        Number of cores; all cores by default.
+    store : path, optional
+        File in which finished draws are stored; an existing file of the same question is continued.
+    progress : callable, optional
+        Function that is called with a :class:`~sparsecv_mio.search.observers.Progress`.
+    stop : threading.Event, optional
+        Event that ends the run with the finished draws; Ctrl-C sets it by default.
+    """
+
+    seed: int = 0
+    gap: float | None = None
+    time_limit: float | None = None
+    threads: int | None = None
+    store: str | os.PathLike[str] | None = None
+    progress: Callable[[Progress], None] | None = None
+    stop: threading.Event | None = None
+
+    def __post_init__(self) -> None:
+        check_whole("seed", self.seed, 0)
+        for name in ("gap", "time_limit", "threads"):
+            if getattr(self, name) is not None:
+                OPTIONS[name].validate(getattr(self, name))
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,8 +251,8 @@ def choose_models(
     """
     check_procedure(question, settings.what)
     gap = question.options.gap if settings.gap is None else settings.gap
-    question = replace(question, options=replace(question.options, gap=gap, refine=False, time_limit=None))
     deadline = deadline or start_question_clock(question)
+    question = replace(question, options=replace(question.options, gap=gap, refine=False, time_limit=None))
     store = DrawStore(settings.store, question, settings.what)
     done = {choice.draw: choice for choice in store.read(draws)}
     missing = [draw for draw in draws if draw.number not in done]

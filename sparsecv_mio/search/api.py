@@ -697,7 +697,7 @@ def solve(
     dataset, plan = split_rows(options.in_classes(rows), folds, seed, weights)
     if nested is not None and (isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas))):
         raise BadInput(f"nested: requires a grid of gammas, not the interval {gammas}; give values or LO:HI:COUNT")
-    with _ends_on_interrupt(hooks) as hooks:
+    with end_on_interrupt(hooks) as hooks:
         if nested is not None:
             record = nested_cross_validate(dataset, plan, nested, gammas, taus, options, hooks)
         else:
@@ -708,8 +708,13 @@ def solve(
 
 
 @contextmanager
-def _ends_on_interrupt(hooks: Hooks) -> Iterator[Hooks]:
+def end_on_interrupt(hooks: Hooks) -> Iterator[Hooks]:
     """Yield hooks whose stop event Ctrl-C sets, unless the caller has an event of its own.
+
+    Parameters
+    ----------
+    hooks : Hooks
+        Hooks of the caller.
 
     Raises
     ------
