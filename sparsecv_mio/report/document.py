@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from sparsecv_mio.digits import CONTROLS
 from sparsecv_mio.report.figures import INK, collect_missing_glyphs
+from sparsecv_mio.report.journal_numbers import MINUS, PLAIN_DIGITS, SUPERSCRIPTS, print_number
 from sparsecv_mio.report.layout import cell
 from sparsecv_mio.report.references import Reference
 from sparsecv_mio.version import __version__
@@ -121,31 +122,51 @@ class Document:
     sections: tuple[Section, ...]
 
 
-class Statement(NamedTuple):
-    """A sentence of a paper without its full stop, and the keys of the references that it cites."""
-
-    text: str
-    keys: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True)
 class Publication:
-    """A table for a paper with its notes, the texts of the sections on methods and results, and references."""
+    """A table for a paper with its notes, the texts of the sections on methods and results, and references.
+
+    Texts have one sentence a line, and citations as `⟦key⟧`.
+    """
 
     template: ClassVar[str] = "publication"
 
     table: ReportTable
-    notes: tuple[str, ...]
-    methods: tuple[Statement, ...]
-    results: tuple[str, ...]
+    notes: str
+    methods: str
+    results: str
     references: tuple[Reference, ...]
 
-    def cite(self, keys: Sequence[str]) -> str:
-        """Return authors and years of references, as they are cited in a text without BibTeX."""
-        return "; ".join(reference.short_name for reference in self.references if reference.key in keys)
+    def to_markdown(self, text: str) -> str:
+        """Return a text for Markdown, which cites authors and years."""
+        names = {reference.key: reference.short_name for reference in self.references}
+        return convert_text(
+            text, markdown_text, lambda keys: f" ({markdown_text('; '.join(names[key] for key in keys))})"
+        )
 
 
-MINUS = "\N{MINUS SIGN}"
+CITATION = re.compile(r" ⟦([\w,]+)⟧")
+
+
+def convert_text(text: str, escape: Callable[[str], str], cite: Callable[[list[str]], str]) -> str:
+    """Return a text with citations in a format, line by line.
+
+    Parameters
+    ----------
+    text : str
+        Text with citations as `⟦key⟧`.
+    escape : callable
+        Function that escapes a text of a line.
+    cite : callable
+        Function that returns the citation of keys.
+    """
+    lines = (CITATION.split(line) for line in text.splitlines())
+    return "\n".join(
+        "".join(cite(piece.split(",")) if k % 2 else escape(piece) for k, piece in enumerate(pieces))
+        for pieces in lines
+    )
+
+
 MARKDOWN_SPECIAL = re.compile(r"([\\`*|<>~#$&\[\]]|(?<!\w)_|_(?!\w)|:(?=//))")
 CODE_SPAN = re.compile(r"(`[A-Za-z-][\w .=:-]*`)")  # a command, an option or a field in a sentence of the report
 LATEX_SPECIAL = {
@@ -153,7 +174,9 @@ LATEX_SPECIAL = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
     "[": "{[}", "*": "{*}",  # at the start of a row they would be read as arguments of the preceding line break
     "`": r"\textasciigrave{}", "|": r"\textbar{}", "τ": r"$\tau$", "γ": r"$\gamma$", "²": "$^2$", MINUS: "$-$",
+    "×": r"$\times$", **{sign: f"$^{plain}$" for sign, plain in zip(SUPERSCRIPTS, PLAIN_DIGITS, strict=True)},
 }  # fmt: skip
+FORMULA = re.compile(r"\$\\(tau|gamma)\$( = [\d.,]*\d|/2)")
 TAG = re.compile(r"<[^>]*>")
 
 
@@ -175,7 +198,9 @@ def text_of(document: Document | Publication, kind: str) -> str:
         autoescape=kind == "html", trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined,
         keep_trailing_newline=True, comment_start_string="<#", comment_end_string="#>",
     )  # fmt: skip
-    environment.filters.update(md=markdown_text, html=html_text, tex=tex, svg=draw_svg, minus=with_minus_sign)
+    environment.filters.update(
+        md=markdown_text, html=html_text, tex=tex, tex_text=tex_text, svg=draw_svg, number=print_number
+    )
     text = (
         environment.get_template(f"{document.template}.{kind}.jinja")
         .render(document=document, version=__version__)
@@ -216,12 +241,13 @@ def tex(text: str) -> str:
     >>> tex("R^2 of a_b: 5%")
     'R\\textasciicircum{}2 of a\\_b: 5\\%'
     """
-    return "".join(LATEX_SPECIAL.get(letter, letter) for letter in " ".join(text.split())).replace("--", "-{}-")
+    escaped = "".join(LATEX_SPECIAL.get(letter, letter) for letter in " ".join(text.split())).replace("--", "-{}-")
+    return FORMULA.sub(r"$\\\1\2$", escaped)
 
 
-def with_minus_sign(number: str) -> str:
-    """Return a number with the minus sign of printed texts."""
-    return number.replace("-", MINUS)
+def tex_text(text: str) -> str:
+    """Return a text with citations as LaTeX."""
+    return convert_text(text, tex, lambda keys: rf"~\cite{{{','.join(keys)}}}")
 
 
 def draw_svg(picture: Picture) -> str:

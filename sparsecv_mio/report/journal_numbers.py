@@ -6,6 +6,7 @@ Certified bounds are rounded outward, so that a rounded interval states no more 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
@@ -18,6 +19,37 @@ BOUND_DIGITS = 4  # significant digits of certified bounds
 MIN_RATIO_DECIMALS, MAX_RATIO_DECIMALS = 2, 4  # decimals of a column of ratios
 MAX_LOG_RATIO = 7.0  # larger logarithms of ratios are not written with equal decimals
 MIN_PLACE, MAX_PLACE = -5, 9  # powers of ten of numbers that are written without an exponent
+
+MINUS, SUPERSCRIPTS, PLAIN_DIGITS = "\N{MINUS SIGN}", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"
+
+
+def print_number(text: str) -> str:
+    """Return a number with the minus sign of printed texts, and with a power of ten for an exponent.
+
+    Examples
+    --------
+    >>> print_number("-3.00e-08"), print_number("0.12")
+    ('−3.00 × 10⁻⁸', '0.12')
+    """
+    to_powers = str.maketrans(PLAIN_DIGITS, SUPERSCRIPTS)
+    powers = re.sub(
+        r"(?<=\d)e[+]?(-?)0*(\d+)", lambda found: f" × 10{(found[1] + found[2]).translate(to_powers)}", text
+    )
+    return powers.replace("-", MINUS)
+
+
+def describe_bounds(lower: float, upper: float) -> str:
+    """Return certified bounds, rounded outward; empty if they exclude nothing.
+
+    Examples
+    --------
+    >>> describe_bounds(0.51134, 0.54642), describe_bounds(0.0, 0.54642), describe_bounds(0.0, math.inf)
+    ('between 0.5113 and 0.5465', 'at most 0.5465', '')
+    """
+    low, high = map(print_number, round_outward(lower, upper))
+    if not math.isfinite(upper):
+        return f"at least {low}" if lower > 0.0 else ""
+    return f"between {low} and {high}" if lower > 0.0 else f"at most {high}"
 
 
 def _find_place(value: float) -> int:

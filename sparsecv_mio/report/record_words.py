@@ -210,7 +210,7 @@ def stability_lines(record: Record, data: Dataset | None = None) -> list[str]:
     data : Dataset, optional
         Data of the record, for the name of a fold that the user numbered.
     """
-    lines, stable = _selection_lines(record), record.stability
+    lines, stable = selection_lines(record), record.stability
     if is_in_time_order(record) and record.request.stability is None:
         return lines
     return [*lines, _no_change(record) if stable is None else _change(record, stable, data)]
@@ -242,7 +242,7 @@ def common_stability(record: CommonRecord) -> str:
     )
 
 
-def _selection_lines(record: Record) -> list[str]:
+def selection_lines(record: Record) -> list[str]:
     """Return a line on how many folds choose each feature of the model, and on other features that folds choose."""
     total, factors = record.folds.k, (record.request.restrictions or NONE).count
     chosen = {words_of_terms([name], factors)[0]: count for name, count in reversed(record.chosen_in().items())}

@@ -20,8 +20,8 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report.journal_numbers import format_column, round_outward
-from sparsecv_mio.report.methods_text import cited_keys
 from sparsecv_mio.report.publication import publication_of, publication_text
+from sparsecv_mio.report.publication_text import cited_keys
 from sparsecv_mio.report.references import bibliography, find_references
 from sparsecv_mio.search.api import cross_validate
 
@@ -63,7 +63,7 @@ def test_classes_and_counts_have_ratios() -> None:
         assert made.table.head[:3] == ("Term", "Estimate", word)
         for name, _, ratio, _ in made.table.rows[:-1]:
             assert float(ratio) == pytest.approx(math.exp(record.coefficients[name]), rel=0.02)
-        assert ("le Cessie" in made.cite(cited_keys(record))) == (loss == "logistic")
+        assert ("le Cessie" in made.to_markdown(made.methods)) == (loss == "logistic")
 
 
 def test_the_caption_claims_what_is_certified(record: Record, simplest: Record) -> None:
