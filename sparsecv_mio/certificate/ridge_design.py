@@ -216,6 +216,11 @@ class RidgeDesign(Design):
         noise = RESIDUAL * self.unit.y_unit * float(np.linalg.norm(self.unit.root))
         return OUTWARD * objective + noise * (2.0 * float(np.sqrt(objective)) + noise)
 
+    def _measured_rounding(self, value: float) -> float:
+        """Return `refit_rounding` of an objective in the units of `unit`, in these units."""
+        square = self.unit.y_unit * self.unit.y_unit
+        return self.refit_rounding(value * square) / square
+
     # -- enumeration ------------------------------------------------------------------------------------------------
 
     def cost(self, taus: Sequence[int], gammas: int, k: int) -> float:
@@ -291,22 +296,23 @@ class RidgeDesign(Design):
     def _describe_optima(self, optima: FoldOptima, fold: int, fits: Fits) -> None:
         """Store the tied supports of a fold and their errors; `low` and `high` are over those certainly tied."""
         X, y, weights, test = self.dataset.X, self.dataset.y, self.dataset.row_weights, self.folds.scored_rows(fold)
-        least = min(model.objective for model, _ in fits)
-        doubt = self.refit_rounding(least)
-        errors = [(m.objective, certain, held_out_error(m, X, y, test, weights)) for m, certain in fits]
-        tied = [error for value, certain, error in errors
-                if value == least or (certain and value <= least * (1.0 + 0.5 * TIE_RTOL))]  # fmt: skip
+        values = [self.unit.measure_objective(model) for model, _ in fits]
+        least = min(values)
+        doubt = self._measured_rounding(least)
+        errors = [(value, certain, held_out_error(model, X, y, test, weights))
+                  for value, (model, certain) in zip(values, fits, strict=True)]  # fmt: skip
+        tied = [error for value, certain, error in errors if is_tied(value, least, certain)]
         near = [error for value, _, error in errors if value <= least * (1.0 + LOOSE_TIES) + doubt]
         optima.low[fold], optima.high[fold] = min(tied), max(tied)
         optima.loose_low[fold], optima.loose_high[fold] = min(near), max(near)
-        best = sorted((model for model, _ in fits), key=lambda model: model.objective)
         most = least * (1.0 + 2.0 * TIE_RTOL) + doubt
-        optima.supports[fold] = [self.places(model) for model in best if model.objective <= most]
+        best = [fits[i][0] for i in np.argsort(values, kind="stable").tolist() if values[i] <= most]
+        optima.supports[fold] = [self.places(model) for model in best]
 
     def best_fit(self, gamma: float, tau: int, start: Support = (), most: int | None = None) -> RidgeFit:
         """Return the full-data fit with the minimum objective; see `Design`."""
         fits = self.close_fits(self.sets(tau), gamma, tau, NO_ROWS, None)
-        return min((model for model, _ in fits), key=lambda model: model.objective)
+        return min((model for model, _ in fits), key=self.unit.measure_objective)
 
     def close_fits(
         self, sets: list[IntArray], gamma: float, tau: int, left_out: IntArray, train: IntArray | None
@@ -387,7 +393,10 @@ class RidgeDesign(Design):
         train: IntArray | None,
     ) -> Fits:  # fmt: skip
         square = float(self.unit.t @ self.unit.t)
-        lengths = np.sqrt(np.diag(of_rows.gram)) / math.sqrt(square)
+        squares = np.diag(of_rows.gram)
+        lengths = np.sqrt(squares) / math.sqrt(square)
+        unshrunk = np.ones(len(squares))  # rounding shrinks like the effect
+        np.divide(squares + penalties(gamma, of_rows.weight), squares, out=unshrunk, where=squares > 0.0)
         rows, values, worst, doubts, betas = [], [], [], [], []
         for supports in sets:
             rows += list(supports)
@@ -406,10 +415,10 @@ class RidgeDesign(Design):
             if not close or (finite[i] and sign[i] < -doubt[i]):
                 continue
             model = self.refit(rows[i], gamma, train)
-            far = self.effects(rows[i], model)
+            far = self.effects(rows[i], model) * unshrunk[rows[i]]
             negligible = 0.0 if model.is_exact else NO_EFFECT
             if allowed.has_required_signs(rows[i], far, negligible):
-                best = min(best, model.objective / self.unit.y_unit / self.unit.y_unit)
+                best = min(best, self.unit.measure_objective(model))
                 slope = of_rows.moment[:-1] - of_rows.gram[:, rows[i]] @ betas[i]
                 slope = slope / np.maximum(lengths * square, TINY)
                 certain = bool(np.all((allowed.sign[rows[i]] == 0) | (np.abs(far) > negligible)))
@@ -525,12 +534,17 @@ class RidgeDesign(Design):
     ) -> tuple[list[FloatArray], list[FloatArray]] | None:
         """Return the losses of the tied optima of a training set, and of all possible ties; see `Design`."""
         left_out, train = (NO_ROWS, None) if fold is None else (self.folds.left_out(fold), self.folds.train_rows(fold))
-        fits = [model for model, _ in self.close_fits(self.sets(pair[1]), *pair, left_out, train)]
-        least = min(model.objective for model in fits)
-        doubt = self.refit_rounding(least)
-        squares = [(model.objective, self._squares(model)) for model in fits]
-        tied = [model for value, model in squares if value <= least * (1.0 + 0.5 * TIE_RTOL)]
-        return tied, [model for value, model in squares if value <= least * (1.0 + LOOSE_TIES) + doubt]
+        fits = self.close_fits(self.sets(pair[1]), *pair, left_out, train)
+        least = min(self.unit.measure_objective(model) for model, _ in fits)
+        near = least * (1.0 + LOOSE_TIES) + self._measured_rounding(least)
+        squares = [(self.unit.measure_objective(model), certain, self._squares(model)) for model, certain in fits]
+        tied = [losses for value, certain, losses in squares if is_tied(value, least, certain)]
+        return tied, [losses for value, _, losses in squares if value <= near]
+
+
+def is_tied(objective: float, least: float, certain: bool) -> bool:
+    """Return True if a fit must count as optimal: it is the best, or certainly valid and within half of a tie."""
+    return objective == least or (certain and objective <= least * (1.0 + 0.5 * TIE_RTOL))
 
 
 def _least_correlation(gram: FloatArray) -> float:

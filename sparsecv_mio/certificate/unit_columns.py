@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import islice
 from typing import NamedTuple
 
@@ -23,8 +24,8 @@ import numpy as np
 from sparsecv_mio.arrays import BLOCK_NUMBERS, BoolArray, FloatArray, IntArray, exact_product
 from sparsecv_mio.certificate.restrictions import NO_EFFECT
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.problem.beyond_floats import Coordinates, exact_sum
-from sparsecv_mio.problem.objective import scales
+from sparsecv_mio.problem.beyond_floats import Coordinates, ExactFit, exact_sum
+from sparsecv_mio.problem.objective import RidgeFit, scales
 from sparsecv_mio.units import ROUNDING, TINY
 
 CANDIDATE_RTOL = 1e-5  # four times the error of the closed forms below, so that every tie is refitted
@@ -123,6 +124,12 @@ class UnitColumns:
             return self.weight
         scales_of_columns = given.scales[:, self.columns]
         return self.weight * (scales_of_columns.min(axis=0) / scales_of_columns[0]) ** 2
+
+    def measure_objective(self, model: RidgeFit) -> float:
+        """Return the objective of a fit in these coordinates, where that of a tiny target does not become 0."""
+        if isinstance(model.solution, ExactFit):
+            return float(model.solution.objective / Fraction(self.y_unit) ** 2)
+        return model.objective / self.y_unit / self.y_unit
 
     @property
     def is_exact(self) -> bool:
@@ -335,6 +342,7 @@ def _fit_by_row_factors(train: FoldMoments, gamma: float, S: IntArray) -> GramFi
     error = np.linalg.norm(target - np.einsum("kij,kj->ki", A, beta), axis=1)
     wrong = train.rounding * (size + np.abs(beta).sum(axis=1))
     certain = wrong * (2.0 * error + wrong) <= (CANDIDATE_RTOL * error**2 + CANDIDATE_SHARE * size**2) / 4.0
+    certain &= error <= 2.0 * size  # coefficients of a singular fit may overflow
     condition = values[:, 0] / values[:, -1]
     doubt = train.rounding * condition * (np.linalg.norm(beta, axis=1) + condition * error) / size
     every = np.ones(len(S), dtype=bool)

@@ -247,3 +247,38 @@ def test_a_tiny_effect_of_the_wrong_sign_is_no_support(seed: int) -> None:
         if (model := fit(X, y, support, 3.0, scale="none", intercept="none")).beta.min(initial=0.0) >= 0.0
     )
     assert record.path[2].lower <= least <= record.path[2].upper
+
+
+@pytest.mark.parametrize("gamma", [1e10, 1e12])
+def test_signs_of_shrunken_effects_are_decided(gamma: float) -> None:
+    """All effects are far below 1e-9 of the target, as gamma shrinks them, but so is their rounding."""
+    X = [[-0.08, -1.5], [-1.27, -0.24], [-0.35, -0.45], [0.23, -1.3], [-0.55, -0.3], [0.62, -0.37], [0, -2.23],
+         [-0.88, -0.13], [-1.05, -0.23]]  # fmt: skip
+    y = [-1.467, -0.925, -0.281, -0.955, -0.586, -0.138, -1.96, 0.587, -1.34]
+    data = Dataset.from_arrays(np.array(X), np.array(y))
+    how: dict[str, Any] = {"gammas": [gamma], "taus": [1], "nonpositive": ["x1"], "intercept": "none"}
+    record = sc.cross_validate(data, "loo", **how)
+    assert verify(record, data).ok and not verify(replace(record, support=("x1",), coefficients={"x1": 1e-12}), data).ok
+
+
+def test_singular_fits_with_overflowing_coefficients_are_tried() -> None:
+    levels = np.eye(3)[[0, 1, 2, 0, 1, 2, 2, 2]]
+    x = np.array([0.03, -0.71, -0.17, 1.16, 0.42, -0.81, -0.93, -0.3])
+    y = [-0.434, -0.508, 0.436, 1.044, 0.21, -0.691, -0.47, -0.186]
+    data = Dataset.from_arrays(np.column_stack([levels, x, 2.0 * x]), y, names=["f=a", "f=b", "f=c", "x0", "x1"])
+    folds = make_folds([0, 1, 0, 1, 0, 1, 0, 1], data)
+    record = sc.cross_validate(
+        data, folds, gammas=[1e-300], taus=[2], scale="none", restrictions=Restrictions(count=(("f=a", "f=b", "f=c"),))
+    )
+    assert record.status == "proved" and verify(record, data, folds).ok
+
+
+def test_objectives_of_tiny_targets_are_compared_though_they_underflow() -> None:
+    x = np.array([-0.71, 0.46, -0.59, 0.02, 0.04, 0.38, -0.23])
+    error = 2.0**-37 * (np.arange(7) == 2)
+    y = np.array([0.1, -0.804, 1.365, 0.026, 0.052, -0.558, 0.032]) * 2.0**-300
+    data = Dataset.from_arrays(np.column_stack([x, 2.0 * x + error, 3.0 * x + error]), y)
+    folds = make_folds([1, 0, 0, 1, 0, 0, 1], data)
+    how: dict[str, Any] = {"gammas": [1e-200], "taus": [3], "scale": "none", "nonpositive": ["x0", "x1"]}
+    record = sc.cross_validate(data, folds, **how)
+    assert record.status == "proved" and verify(record, data, folds).ok
