@@ -320,6 +320,10 @@ OPTIONS = {
         Option("exposure", str, None, "COLUMN",
                "With --loss poisson: the time or the population over which each row was counted, above 0. The model "
                "then predicts a rate. [1]"),
+        Option("offset", str, None, "COLUMN",
+               "With --loss logistic or poisson: a column that is added to the linear predictor with the fixed "
+               "coefficient 1, for example known log odds. --exposure E equals an offset of log E; if both are given, "
+               "they are added. [0]"),
         Option("positive", str, None, "WORD",
                "With --loss logistic: the class whose probability is predicted. [the larger number, or the last word "
                "in alphabetical order]"),
@@ -439,7 +443,7 @@ COMMAND_SECONDS = 300.0  # default time limit of the command `solve`; Python and
 STOPPING = defaults("gap") | LASTING
 LIMITS = LASTING | defaults("threads")
 EFFORT = STOPPING | LIMITS
-LOSSES = defaults("loss", "positive", "class_weight", "exposure")
+LOSSES = defaults("loss", "positive", "class_weight", "exposure", "offset")
 SEARCHING = LOSSES | defaults("one_se", "stability", "model", "own_error") | EFFORT | defaults(
     "method", "backend", "formulation", "solver_option", "mio_budget", "refine", "scale_within", "na_within"
 )  # fmt: skip
@@ -491,7 +495,7 @@ PANELS: dict[str, tuple[str, ...]] = {  # panels of the help with their options,
         "target", "loss", "na", "encode", "folds", "gamma", "tau", "one_se", "model", "nested", "time_limit", "json",
         "quiet",
     ),
-    "Data": (*TABLE, "id", "weights", "exposure"),
+    "Data": (*TABLE, "id", "weights", "exposure", "offset"),
     "Folds and grid": ("folds", "seed", "gamma", "tau"),
     "Models": (*RESTRICTING, *UNITS, "scale_within", "na_within", "together", "box", "assume_box"),
     "Choice": (

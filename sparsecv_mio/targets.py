@@ -67,9 +67,7 @@ class Target(NamedTuple):
     ratio : str
         Exponential of a coefficient; empty if it has no meaning.
     options : tuple of str
-        Options that are for this loss only.
-    reason : str
-        Reason why other losses do not have these options.
+        Options that are not for every loss (`REASONS`).
     proof_restrictions : tuple of str, optional
         Restrictions that a proof covers; None if the loss has no proofs.
     is_quadratic : bool
@@ -93,7 +91,6 @@ class Target(NamedTuple):
     unit: str = ""
     ratio: str = ""
     options: tuple[str, ...] = ()
-    reason: str = ""
     proof_restrictions: tuple[str, ...] | None = None
     is_quadratic: bool = False
     gammas_over_rows: tuple[float, float, int] | None = None
@@ -106,7 +103,7 @@ class Target(NamedTuple):
 
     @property
     def has_counts(self) -> bool:
-        """True if the target has counts, which may have exposures."""
+        """True if the target has counts."""
         return self.values is Values.COUNTS
 
 
@@ -121,24 +118,36 @@ TARGETS = {
         values=Values.CLASSES, model="logistic", row_loss="log loss", losses="log losses", cv_error="mean log loss",
         total="sum of log losses", null_model="the class frequencies",
         explained="share of the log loss explained (McFadden R^2)", link="logit",
-        unit="log odds", ratio="odds ratio", options=("positive", "class_weight"),
-        reason="no other loss has classes", proof_restrictions=(),
+        unit="log odds", ratio="odds ratio", options=("positive", "class_weight", "offset"), proof_restrictions=(),
         gammas_over_rows=(0.3, 30.0, 5), separated="the two classes",
     ),
     Loss.POISSON: Target(
         values=Values.COUNTS, model="Poisson", row_loss="half deviance", losses="half deviances",
         cv_error="mean half deviance", total="sum of half deviances", null_model="the mean rate",
         explained="share of the deviance explained", link="log",
-        unit="log rates", ratio="rate ratio", options=("exposure",),
-        reason="only counts have exposures", gammas_over_rows=(3.0, 3000.0, 7),
+        unit="log rates", ratio="rate ratio", options=("exposure", "offset"), gammas_over_rows=(3.0, 3000.0, 7),
         separated="the rows of count 0 from the others",
     ),
 }  # fmt: skip
 
 
-def find_loss_of_option(option: str) -> Loss | None:
-    """Return the loss that has an option of its own, None if the option is for every loss."""
-    return next((loss for loss in Loss if option in loss.target.options), None)
+REASONS = {  # options that some losses alone have, and the reason
+    "positive": "no other loss has classes",
+    "class_weight": "no other loss has classes",
+    "exposure": "only counts have exposures",
+    "offset": "with squared-error loss, subtract the offset from the target instead",
+}
+
+
+def find_losses_of_option(option: str) -> tuple[Loss, ...]:
+    """Return the losses that have an option which is not for every loss.
+
+    Examples
+    --------
+    >>> [str(loss) for loss in find_losses_of_option("offset")]
+    ['logistic', 'poisson']
+    """
+    return tuple(loss for loss in Loss if option in loss.target.options)
 
 
 def find_loss_of_values(values: Values) -> Loss:

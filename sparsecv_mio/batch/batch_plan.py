@@ -19,7 +19,7 @@ from sparsecv_mio.batch.oracle_tasks import SETTINGS as OF_ORACLES
 from sparsecv_mio.batch.peers import ESTIMATORS, find_peer
 from sparsecv_mio.batch.sources import DESIGN_KEYS, DESIGNS, DataSource, make_sources
 from sparsecv_mio.data.folds import fold_columns
-from sparsecv_mio.data.loss_targets import exposure_columns
+from sparsecv_mio.data.loss_targets import TargetColumns
 from sparsecv_mio.declared_options import ACCELERATING, DEPRECATED, OPTIONS, RESTRICTING, SEARCHING, UNITS
 from sparsecv_mio.errors import BadInput, did_you_mean, match_keyword
 from sparsecv_mio.files import check_readable
@@ -269,9 +269,13 @@ class Task:
 
     @property
     def auxiliary_columns(self) -> tuple[str, ...]:
-        """Columns of the data for folds and exposures, which are not features."""
-        exposure = self.settings.get("exposure") if "exposure" in self.loss.target.options else None
-        return (*fold_columns(str(self.settings.get("folds", ""))), *exposure_columns(exposure))
+        """Columns of the data for folds and offsets, which are not features."""
+        return (*fold_columns(str(self.settings.get("folds", ""))), *self.target_columns.names)
+
+    @property
+    def target_columns(self) -> TargetColumns:
+        """Columns of exposures and offsets, if the loss has them."""
+        return TargetColumns(*(self.settings.get(option) for option in TargetColumns._fields)).of_loss(self.loss)
 
     def format_other_settings(self, names: Iterable[str]) -> str:
         """Return the settings without the given ones as a text that is equal for equal settings."""

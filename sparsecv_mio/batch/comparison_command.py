@@ -137,7 +137,7 @@ def _read_to_compare(
     """Return the data of one file to compare on, with its folds if they are requested."""
     if rows["folds"]:
         return session.read_with_folds(path, table, rows, quiet, how=how)
-    return how.in_classes(session.read_weighted(path, table, rows["weights"], how.loss, how.exposure)), None
+    return how.in_classes(session.read_weighted(path, table, rows["weights"], how)), None
 
 
 def _targets(text: str | None, count: int) -> list[str | None]:

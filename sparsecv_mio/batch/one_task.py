@@ -106,7 +106,7 @@ def _adapt_to_loss(task: Task, data: Dataset) -> Dataset:
         raise BadInput(
             f'target {data.target!r} has text values ({named}); give loss = "logistic", or encode = "onehot"'
         )
-    return prepare_for_loss(data, task.loss, task.settings.get("positive"), exposure=task.settings.get("exposure"))
+    return prepare_for_loss(data, task.loss, task.settings.get("positive"), columns=task.target_columns)
 
 
 def task_folds(task: Task, rows: Dataset) -> FoldPlan:
@@ -241,7 +241,7 @@ def _fit_simplest(record: Record, data: Dataset, options: SearchOptions, cpu_lim
     from sparsecv_mio.fits.best_subsets import best_subsets
 
     gamma, tau = simplest_pair(record)
-    shared = ("scale", "intercept", "restrictions", "loss", "positive", "class_weight", "exposure")
+    shared = ("scale", "intercept", "restrictions", "loss", "positive", "class_weight", "exposure", "offset")
     how = {name: getattr(options, name) for name in shared}
     with processor_limit(cpu_limit) as stop:
         path_record = best_subsets(data, gammas=[gamma], taus=[tau], stop=stop, threads=1, **how)

@@ -70,13 +70,14 @@ def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan
     scored = np.concatenate([outer.scored_rows(outer_fold.fold) for outer_fold in nested.folds])
     chances = []
     for outer_fold in nested.folds:
-        X = dataset.X[outer.scored_rows(outer_fold.fold)]
+        here = outer.scored_rows(outer_fold.fold)
+        X, offsets = dataset.X[here], dataset.offsets_of(here)
         if outer_fold.average is not None:
-            chances.append(probabilities(_averaged_predictors(outer_fold.average, X, dataset.names)))
+            chances.append(probabilities(_averaged_predictors(outer_fold.average, X, dataset.names) + offsets))
             continue
         design = make_design(record, dataset.take(outer.train_rows(outer_fold.fold)))
         model = design.refit(design.positions(outer_fold.support) or (), outer_fold.gamma, None)
-        chances.append(probabilities(model.predictors(X)))
+        chances.append(probabilities(model.predictors(X) + offsets))
     weights = None if dataset.row_weights is None else dataset.row_weights[scored]
     check_quality(checks, quality, dataset.y[scored], np.concatenate(chances), weights, "nested.classes.")
     inside = quality.lower <= nested.error * (1.0 + SAME) and nested.error <= quality.upper * (1.0 + SAME)

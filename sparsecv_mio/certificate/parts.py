@@ -253,8 +253,8 @@ class DataInfo:
     `weights` is the column of row weights; with `class_weight` `balanced` both classes also have the same total weight.
     `n` and `fingerprint` belong to the rows with positive weight, and `total_weight` is their weight; it is null with a
     column of weights in older records, in which rows were repeated by their weights. `reading` is the preprocessing of
-    the file; null for a plain table of numbers. `exposure` is the column of exposures of counts. `loss` is the loss of
-    the fits; null in records of version 0.2 or older.
+    the file; null for a plain table of numbers. `exposure` is the column of exposures of counts, and `offset` the
+    column that is added to linear predictors. `loss` is the loss of the fits; null in records of version 0.2 or older.
     """
 
     n: Count
@@ -270,6 +270,7 @@ class DataInfo:
     class_weight: Literal["balanced"] | None = None
     exposure: str | None = None
     loss: Loss | None = None
+    offset: str | None = None
 
 
 @dataclass(frozen=True)
@@ -414,7 +415,8 @@ class JsonRecord:
     @property
     def null_name(self) -> str:
         """Name of `null_error`, such as `log loss of the class frequencies`."""
-        return f"{self.loss.target.row_loss} of {self.loss.target.null_model}"
+        null = self.loss.target.null_model if self.data.offset is None else "the offset and an intercept"
+        return f"{self.loss.target.row_loss} of {null}"
 
     def _loss_of_parts(self) -> Loss:
         """Return the loss of a record of version 0.2 or older, which states it by the parts it has."""

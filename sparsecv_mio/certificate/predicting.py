@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import FloatArray, unmask
 from sparsecv_mio.certificate import json_text, parts
 from sparsecv_mio.data.dataset import KEPT, Dataset
+from sparsecv_mio.data.loss_targets import TargetColumns
 from sparsecv_mio.data.number_format import POINT, parse_cells
 from sparsecv_mio.digits import plural, several
 from sparsecv_mio.errors import BadInput, SparseCVWarning
@@ -55,9 +56,9 @@ class LinearModel:
         -------
         (n,) array
             Predictions, one for each row of `X` in order: in units of the target, with logistic loss the probability of
-            the positive class, with Poisson loss the expected count (if the model has exposures, `X` needs their
-            column). With the index of a frame: `pd.Series(record.predict(frame), frame.index)`. If rows with missing
-            cells were dropped from the fit, such rows of a frame have the prediction NaN.
+            the positive class, with Poisson loss the expected count. If the model has exposures or offsets, `X` needs
+            their columns. With the index of a frame: `pd.Series(record.predict(frame), frame.index)`. If rows with
+            missing cells were dropped from the fit, such rows of a frame have the prediction NaN.
 
         Raises
         ------
@@ -66,12 +67,11 @@ class LinearModel:
         """
         model = self.predictor
         wanted = list(model.coefficients)
-        exposure = self.data.exposure
-        numbers = read_columns(self.data, X, wanted if exposure is None else [*wanted, exposure])
+        columns = TargetColumns.of(self.data)
+        numbers, offsets = read_columns_and_offsets(self.data, X, wanted, columns)
         slopes = np.array([model.coefficients[name] for name in wanted])
-        predictions = linear_predictors(numbers[:, : len(wanted)], wanted, slopes, model.intercept)
-        means = INVERSE_LINKS[self.loss.target.link](predictions)
-        return means if exposure is None else means * numbers[:, -1]
+        predictors = linear_predictors(numbers, wanted, slopes, model.intercept)
+        return INVERSE_LINKS[self.loss.target.link](predictors + offsets)
 
 
 def linear_predictors(
@@ -157,11 +157,7 @@ def read_columns(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     BadInput
         As for `predict`.
     """
-    X = unmask(X)
-    if hasattr(X, "columns") or hasattr(type(X), "__arrow_c_stream__"):
-        X = find_implementation("as_pandas")(X)
-    if data.exposure in wanted:
-        return _with_exposures(data, X, wanted)
+    X = as_frame(unmask(X))
     if isinstance(X, str | Path):
         new = _read_file(data, X, wanted)
         whole = np.full((new.data.n + new.n_dropped_rows, len(wanted)), np.nan)
@@ -189,6 +185,12 @@ def read_columns(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     return whole
 
 
+def as_frame(X: Any) -> Any:
+    """Return a table of any package as a frame of pandas, other rows unchanged."""
+    is_table = hasattr(X, "columns") or hasattr(type(X), "__arrow_c_stream__")
+    return find_implementation("as_pandas")(X) if is_table else X
+
+
 def _warn_of_dropped_rows(n_rows: int) -> None:
     """Warn about rows with missing values, which have the prediction NaN."""
     if n_rows:
@@ -205,40 +207,59 @@ def _read_file(data: parts.DataInfo, path: str | Path, wanted: list[str], aux: t
     return new
 
 
-def _with_exposures(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
-    """Return the wanted columns, the last of which has the exposures."""
-    exposure, columns = wanted[-1], wanted[:-1]
+def read_columns_and_offsets(
+    data: parts.DataInfo, X: Any, wanted: list[str], columns: TargetColumns
+) -> tuple[FloatArray, FloatArray | float]:
+    """Return selected columns of new rows, and the offsets of the rows; 0 for a model without offsets.
+
+    Parameters
+    ----------
+    data, X, wanted
+        Arguments as for `read_columns`.
+    columns : TargetColumns
+        Columns of exposures and offsets.
+    """
+    if not columns.names:
+        return read_columns(data, X, wanted), 0.0
     if isinstance(X, str | Path):
-        X = _read_file(data, X, columns, (exposure,)).data
-    exposures = getattr(X, "row_exposure", None)
-    if exposures is None and isinstance(X, Dataset) and exposure in X.aux:
-        exposures = _read_exposures(data, exposure, X.aux[exposure])
-    if exposures is None and hasattr(X, "iloc") and exposure in map(str, X.columns):
-        exposures = _read_exposures(data, exposure, X[exposure])
-    if exposures is None:
-        raise BadInput(
-            f"exposure: the model needs the column {exposure!r} of exposures; give a file or a frame that has this "
-            "column"
-        )
-    return np.column_stack([read_columns(data, X, columns), exposures])
+        X = _read_file(data, X, wanted, columns.names).data
+    if isinstance(X, Dataset) and X.row_exposure is not None:
+        return read_columns(data, X, wanted), X.offsets_of(slice(0, X.n))
+    X = as_frame(unmask(X))
+    offsets: FloatArray | float = 0.0
+    for option, name in columns._asdict().items():
+        if name is None:
+            continue
+        if isinstance(X, Dataset) and name in X.aux:
+            cells = X.aux[name]
+        elif hasattr(X, "iloc") and name in map(str, X.columns):
+            cells = X[name]
+        else:
+            raise BadInput(
+                f"{option}: the model needs the column {name!r} of {option}s; give a file or a frame that has this "
+                "column"
+            )
+        numbers = _read_offsets(data, option, name, cells)
+        offsets = offsets + (np.log(numbers) if option == "exposure" else numbers)
+    return read_columns(data, X, wanted), offsets
 
 
-def _read_exposures(data: parts.DataInfo, name: str, column: Any) -> FloatArray:
-    """Return the exposures of new rows; raise `BadInput` that names the first row without a positive number."""
+def _read_offsets(data: parts.DataInfo, option: str, name: str, column: Any) -> FloatArray:
+    """Return exposures or offsets of new rows; raise `BadInput` that names the first row without a valid number."""
     cells: Any = np.asarray(column)
-    exposures = cells.astype(np.float64) if cells.dtype.kind in "biuf" else None
-    if exposures is None:
+    numbers = cells.astype(np.float64) if cells.dtype.kind in "biuf" else None
+    if numbers is None:
         learnt = parts.applied_reading(data.reading)
         cells, _ = parse_cells(cells.tolist(), POINT if learnt is None else learnt.how.number_format)
-        exposures = np.array([float(cell) if _is_number(cell) else np.nan for cell in cells])
-    wrong = np.flatnonzero(~((exposures > 0.0) & np.isfinite(exposures)))
+        numbers = np.array([float(cell) if _is_number(cell) else np.nan for cell in cells])
+    wrong = np.flatnonzero(~(((numbers > 0.0) | (option != "exposure")) & np.isfinite(numbers)))
     if wrong.size:
         row = int(wrong[0])
         is_word = isinstance(cells[row], str) and not _is_number(cells[row]) and cells[row].strip()
-        fault = f"{cells[row]!r:.40}" if is_word else "empty" if np.isnan(exposures[row]) else f"{exposures[row]:g}"
-        where = f"column {name!r} is {fault} in row {row + 1}"
-        raise BadInput(f"exposure: {where}; give a number above 0, or remove the row")
-    return exposures
+        fault = f"{cells[row]!r:.40}" if is_word else "empty" if np.isnan(numbers[row]) else f"{numbers[row]:g}"
+        where, remedy = f"column {name!r} is {fault} in row {row + 1}", "a number above 0"
+        raise BadInput(f"{option}: {where}; give {remedy if option == 'exposure' else 'a number'}, or remove the row")
+    return numbers
 
 
 def _is_number(cell: object) -> bool:

@@ -17,7 +17,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, fold_columns, is_by_row, make_folds
 from sparsecv_mio.data.frames import read_frame
-from sparsecv_mio.data.loss_targets import as_counts, encode_classes, exposure_columns
+from sparsecv_mio.data.loss_targets import TargetColumns, as_counts, encode_classes, with_offsets
 from sparsecv_mio.data.readers import read_with_options
 from sparsecv_mio.data.reading_options import STRICT, Applied, Reading
 from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weighted_rows, weights_of, with_class_weight
@@ -122,7 +122,7 @@ def adapt_to_format(
 
 
 def data_of(record: StoredRecord, data: Any, reading: Mapping[str, Any] | None = None) -> Dataset:
-    """Return the data of a record, with the columns that its folds, weights and exposures need.
+    """Return the data of a record, with the columns that its folds, weights and offsets need.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def data_of(record: StoredRecord, data: Any, reading: Mapping[str, Any] | None =
     folds = getattr(record, "folds", None)
     if folds is not None:
         aux += fold_columns(folds.spec.removesuffix(WEIGHTED) if weights else folds.spec)
-    aux += [*weight_columns(weights or None), *exposure_columns(record.data.exposure)]
+    aux += [*weight_columns(weights or None), *TargetColumns.of(record.data).names]
     return read_again(data, record.data, aux, reading)
 
 
@@ -193,15 +193,17 @@ def read_again(path: Any, info: DataInfo, aux: Sequence[str] = (), reading: Mapp
 def adapt_to_record_loss(record: StoredRecord, dataset: Dataset) -> Dataset:
     """Return the data of a record in the form of its loss.
 
-    With logistic loss the target becomes 0 and 1, with class weights if the record has them; with Poisson loss
-    exposures are added. Data of other records are returned unchanged.
+    With logistic loss the target becomes 0 and 1, with class weights if the record has them; offsets are added. Data of
+    other records are returned unchanged.
     """
-    classes = getattr(record, "classes", None)
+    classes, columns = getattr(record, "classes", None), TargetColumns.of(record.data)
+    for option, name in columns._asdict().items():
+        _check_named_file(f"data.{option}", name or "")
     if getattr(record, "counts", None) is not None:
-        _check_named_file("data.exposure", record.data.exposure or "")
-        return as_counts(dataset, record.data.exposure, whole=False)
+        return with_offsets(as_counts(dataset, whole=False), columns)
     if classes is None:
         return dataset
+    dataset = with_offsets(dataset, columns)
     return with_class_weight(encode_classes(dataset, (classes.negative, classes.positive)), record.data.class_weight)
 
 

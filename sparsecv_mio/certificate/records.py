@@ -599,7 +599,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         """Return RMSE, MAE and R^2 of held-out rows for the screen, if known; `~` marks estimates."""
         mark = "~" if self.estimate else ""
         if self.classes is not None:
-            return class_words(self.classes, mark)
+            return class_words(self.classes, mark, self.null_name)
         if not self.loss.is_quadratic:
             explained = "?" if self.r_squared is None else f"{mark}{format_share(self.r_squared)}"
             null = "" if self.null_error is None else f", {self.null_name} {format_number(self.null_error)}"
@@ -671,19 +671,21 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         return "\n".join([*filter(None, lines), *([] if self.data.reading is None else self.data.reading.code_lines)])
 
 
-def class_words(classes: Classes, mark: str = "") -> str:
+def class_words(classes: Classes, mark: str, null_name: str) -> str:
     """Return accuracy, AUC and Brier score of held-out rows for the screen, if known.
 
     Parameters
     ----------
     mark : str
         Prefix of an estimate.
+    null_name : str
+        Name of the loss of the null model.
     """
     accuracies = [
         "" if classes.accuracy is None else f"accuracy {mark}{100.0 * classes.accuracy:.1f}%",
         "" if classes.auc is None else f"AUC {mark}{classes.auc:.4f}",
         "" if classes.brier is None else f"Brier score {mark}{classes.brier:.4f}",
-        f"log loss of the class frequencies {classes.null_error:.6g}",
+        f"{null_name} {classes.null_error:.6g}",
     ]
     return ", ".join(filter(None, accuracies))
 

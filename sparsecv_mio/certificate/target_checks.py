@@ -37,7 +37,7 @@ def check_target(checks: Checks, record: StoredRecord, dataset: Dataset, rows: I
     if counts is not None:
         checks.require_equal("counts.certified", counts.certified, "half_deviance")
         checks.close("counts.null_error", counts.null_error, null_error, 1e-10 * (1.0 + null_error))
-        checks.end_part("the half deviance of the mean rate")
+        checks.end_part(f"the {record.null_name}")
     if classes is not None:
         checks.require_equal("classes.certified", classes.certified, "log_loss")
         for name, class_name in zip(("negative", "positive"), dataset.classes or (None, None), strict=True):
@@ -46,7 +46,7 @@ def check_target(checks: Checks, record: StoredRecord, dataset: Dataset, rows: I
         word = record.request.positive if isinstance(record, Record) else None
         right = word is None or resolve_class(word, (classes.negative, classes.positive)) == classes.positive
         checks.require(right, "request.positive", f"is {word!r}, but the positive class is {classes.positive!r}")
-        checks.end_part("the classes, and the log loss of their frequencies")
+        checks.end_part(f"the classes, and the {record.null_name}")
     return True
 
 

@@ -234,7 +234,7 @@ def _check_optima(
 
 def _check_data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
     same_names = checks.require(data.names == dataset.names, "data.names", _describe_names(data.names, dataset.names))
-    compared = ("n", "p", "target", "weights", "class_weight") if same_names else ("n",)
+    compared = ("n", "p", "target", "weights", "class_weight", "exposure", "offset") if same_names else ("n",)
     same = [checks.require_equal(f"data.{name}", getattr(data, name), getattr(dataset, name)) for name in compared]
     checks.mark_recomputed_fields("data.names", "data.fingerprint")
     if not (same_names and all(same)):  # the other fields differ for the same reason
@@ -330,7 +330,8 @@ def _check_fold_losses(
     if not pair.path and record.classes is not None and losses.predictors is not None:
         scored, data = design.folds.order[: design.folds.scored], design.dataset
         weights = None if data.row_weights is None else data.row_weights[scored]
-        check_quality(checks, record.classes, data.y[scored], probabilities(losses.predictors), weights, "classes.")
+        chances = probabilities(losses.predictors + data.offsets_of(scored))
+        check_quality(checks, record.classes, data.y[scored], chances, weights, "classes.")
         checks.end_part("accuracy, AUC and Brier score of the held-out predictions")
 
 

@@ -24,10 +24,9 @@ from sparsecv_mio.declared_options import (
     TABLE,
     UNITS,
 )
-from sparsecv_mio.errors import BadInput, parse_keyword
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import RESTRICTIONS
 from sparsecv_mio.parallel import call_in_thread
-from sparsecv_mio.targets import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
@@ -102,8 +101,8 @@ def path(
         how = PathOptions.of(**chosen, restrictions=parse.restrictions(**restrictions))
         shown_against = parse.reference(reference, how)
 
-        refuse_early(proof, how.restrictions, weights, how.loss, how.class_weight)
-        read = partial(session.read_weighted, data, table, weights, how.loss, how.exposure)
+        refuse_early(proof, how.restrictions, weights, how)
+        read = partial(session.read_weighted, data, table, weights, how)
         dataset = how.in_classes(session.run_preparation(read, stop, how))
 
         from sparsecv_mio.certificate.restrictions import reference_levels
@@ -390,8 +389,8 @@ def fit(data: DataFile, *, request: FitRequest) -> int:
     with session.stop_on_interrupt() as stop:
         how = request.make_options(side, stop)
         obstacle = None if request.assume_box is None else "--assume-box"
-        refuse_early(proof, side, weights, how.loss, how.class_weight, obstacle)
-        dataset = session.read_weighted(data, request.table, weights, how.loss, how.exposure)
+        refuse_early(proof, side, weights, how, obstacle)
+        dataset = session.read_weighted(data, request.table, weights, how)
         from sparsecv_mio.certificate.restrictions import reference_levels
         from sparsecv_mio.fits.one import fit_one
         from sparsecv_mio.report.coefficients import make_printer, with_reference
@@ -435,13 +434,14 @@ def export(
     ridge = one_gamma(gamma)
     session.check_outputs({"--to": to}, [data])
     side = side_options(restrictions, together, box)
-    loss = parse_keyword(Loss, losses["loss"], "loss")
-    dataset = session.read_weighted(data, table, weights, loss)
+    from sparsecv_mio.fits.fit_options import FitOptions
+
+    how = FitOptions.of(**units, **losses, side=side)
+    dataset, loss = session.read_weighted(data, table, weights, how), how.loss
 
     from sparsecv_mio.fits.one import describe_export, export_one
 
-    options = {**units, **losses, "side": side, "piecewise": piecewise}
-    offset, factor, missed = export_one(dataset, to, tau=tau, gamma=ridge, **options)
+    offset, factor, missed = export_one(dataset, to, tau=tau, gamma=ridge, options=how, piecewise=piecewise)
     total = loss.target.total
     total += " (weighted by row)" if weights is not None else ""
     meaning = f"{to}: {total} + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective"

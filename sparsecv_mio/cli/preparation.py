@@ -29,6 +29,7 @@ def inspect(
     table: Given,
     loss: str | None = None,
     exposure: str | None = None,
+    offset: str | None = None,
     full: bool = option(False, "", "List all columns."),
     json: str | None = option(None, "FILE", "Write the findings to this file; - is standard output. [none]"),
 ) -> int:  # fmt: skip
@@ -39,13 +40,15 @@ def inspect(
     that the file needs, and prints the size of the problem.
     """
     session.check_outputs({"--json": json}, [data])
+    from sparsecv_mio.data.loss_targets import TargetColumns
     from sparsecv_mio.data.reading_options import Reading
     from sparsecv_mio.data.table_facts import inspect_file
 
     target, drop, features = table.pop("target"), table.pop("drop"), table.pop("features")
     columns = parse.names(drop, "--drop"), parse.names(features, "--features")
     how = Reading.from_keywords(**table)
-    facts = inspect_file(data, target, how, *columns, None if loss is None else Loss(loss), exposure)
+    of_target = TargetColumns(exposure, offset)
+    facts = inspect_file(data, target, how, *columns, None if loss is None else Loss(loss), of_target)
     inspection = _with_dashes(facts)
 
     def show(screen: Console) -> None:

@@ -22,7 +22,6 @@ from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError, VerificationFailed
 from sparsecv_mio.files import argument, csv_lines, write_text
 from sparsecv_mio.satellites import registered
-from sparsecv_mio.targets import Loss
 from sparsecv_mio.words import Within
 
 if TYPE_CHECKING:
@@ -33,14 +32,16 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.data.readers import NewRows
+    from sparsecv_mio.fits.fit_options import FitOptions, PathOptions
     from sparsecv_mio.model_space import Restrictions
     from sparsecv_mio.search.answer.fold_models import FoldModels
+    from sparsecv_mio.search.options import SearchOptions
     from sparsecv_mio.search.state.context import Snapshot
 
 
 def refuse_early(
-    path: str | None, restrictions: Restrictions | None, weights: str | None, loss: Loss, class_weight: str | None,
-    other: str | None = None,
+    path: str | None, restrictions: Restrictions | None, weights: str | None,
+    how: SearchOptions | PathOptions | FitOptions, other: str | None = None,
 ) -> None:  # fmt: skip
     """Raise an error for options that proofs do not support, if a proof is requested.
 
@@ -50,17 +51,16 @@ def refuse_early(
         Value of `--proof`.
     weights : str or None
         Value of `--weights`.
-    loss : Loss
-        Loss of the fits.
-    class_weight : str or None
-        Value of `--class-weight`.
+    how : options
+        Options with the loss, the class weights and the offset.
     other : str, optional
         Another option that proofs do not support.
     """
     if path is not None:
         from sparsecv_mio.proofs.proof_writing import refuse_options
 
-        refuse_options(restrictions, weights, loss, class_weight, other)
+        other = other or (None if how.offset is None else "--offset")
+        refuse_options(restrictions, weights, how.loss, how.class_weight, other)
         if not any(registered("PROOF_CHECKER")):
             raise BadInput("--proof: the checker of proofs, sparsecv_mio.check, is not installed; install it again")
 
@@ -231,7 +231,7 @@ def predict(
     """Predict new rows with the model of a record.
 
     With --loss logistic, the predictions are the probability of the positive class and the class. With --loss poisson,
-    they are expected counts; if the model has exposures, the file needs the column of exposures.
+    they are expected counts; if the model has exposures or offsets, the file needs their column.
 
     The file needs only the columns of the model, in any order. If it also has the target, the errors of the predictions
     are printed next to the cross-validation error. Each line begins with the number of its row, counted from 1 without
@@ -270,12 +270,12 @@ def _read_new_rows(
     """Return the rows to predict, and whether they are read as the data of the record were read."""
     from sparsecv_mio.certificate.parts import applied_reading
     from sparsecv_mio.certificate.read_back import adapt_to_format
-    from sparsecv_mio.data.loss_targets import exposure_columns
+    from sparsecv_mio.data.loss_targets import TargetColumns
     from sparsecv_mio.data.readers import read_new_rows
 
     learnt = adapt_to_format(applied_reading(stored.data.reading), stored.data.names, reading)
     used = dict.fromkeys((*stored.predictor.coefficients, *(folds.names if folds else ())))
-    features, aux = tuple(used) or stored.data.names, exposure_columns(stored.data.exposure)
+    features, aux = tuple(used) or stored.data.names, TargetColumns.of(stored.data).names
     are_lines_given = reading["skip_lines"] is not None
     new = read_new_rows(path, features, stored.data.target, learnt, id, aux, are_lines_given=are_lines_given)
     return new, learnt is not None

@@ -19,7 +19,6 @@ from sparsecv_mio.declared_options import check_whole
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable, csv_lines, inert, special
 from sparsecv_mio.search.deadline import GRACE, Deadline, StopSignal, interruptible, run_within_limit
-from sparsecv_mio.targets import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
@@ -90,7 +89,7 @@ def read_data(
 
 
 def read_weighted(
-    path: str, table: Given, weights: str | None, loss: Loss, exposure: str | None = None
+    path: str, table: Given, weights: str | None, how: SearchOptions | FitOptions | PathOptions
 ) -> Dataset:  # fmt: skip
     """Return the data set that the options describe, with row weights and without rows of weight 0.
 
@@ -100,16 +99,15 @@ def read_weighted(
         Arguments as for :func:`read_data`.
     weights : str or None
         Value of `--weights`.
-    loss : Loss
-        Loss, which determines whether the target may hold two text values.
-    exposure : str, optional
-        Value of `--exposure`.
+    how : options
+        Options with the loss, which determines whether the target may hold two text values, and with its columns.
     """
+    from sparsecv_mio.data.loss_targets import TargetColumns
     from sparsecv_mio.data.readers import requested_columns
     from sparsecv_mio.data.weights import apply_weight_column
 
-    columns = requested_columns(weights=weights, exposure=exposure)
-    two_words = loss.target.has_classes
+    columns = requested_columns(weights=weights, of_target=TargetColumns.of(how))
+    two_words = how.loss.target.has_classes
     return apply_weight_column(read_data(path, table, columns, two_words=two_words), weights)
 
 
@@ -132,11 +130,12 @@ def read_with_folds(
     how : options, optional
         Options with the loss, which determines whether the target has two classes or counts.
     """
+    from sparsecv_mio.data.loss_targets import TargetColumns
     from sparsecv_mio.data.readers import requested_columns, split_rows
 
     seed = rows["seed"]
     check_whole("--seed", seed, 0)
-    columns = requested_columns(rows["folds"], rows["weights"], id, None if how is None else how.exposure)
+    columns = requested_columns(rows["folds"], rows["weights"], id, TargetColumns.of(how))
     dataset = read_data(path, table, columns, two_words=how is not None and how.loss.target.has_classes)
     dataset, plan = split_rows(
         dataset if how is None else how.in_classes(dataset), rows["folds"], seed or 0, rows["weights"]

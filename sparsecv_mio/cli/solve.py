@@ -275,7 +275,7 @@ def _prepare(data: str, request: SolveRequest, stop: StopSignal) -> tuple[_Searc
     for words in () if request.quiet else describe_deprecated_options(how):
         ending.tell(f"warning: --{words}")
     weights, unproved = request.rows["weights"], _find_unproved_feature(every, how)
-    refuse_early(request.proof, how.restrictions, weights, how.loss, how.class_weight, unproved)
+    refuse_early(request.proof, how.restrictions, weights, how, unproved)
     with live.reading_lines(request.quiet):
         run = session.run_preparation(partial(_read, data, request, how), stop, how)
     from sparsecv_mio.certificate.restrictions import reference_levels

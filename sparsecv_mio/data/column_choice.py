@@ -24,7 +24,7 @@ class Wanted:
     index: str | None = None  # a column that only numbers the rows
     two_words: bool | None = False  # True if the target may hold two text values, None if the caller has no loss
     sure: bool = False  # True if the number format is known, as for a second read
-    role: str = "id, fold, group, weight or exposure column"  # role of the columns in `aux`, for messages
+    role: str = "id, fold, group, weight, exposure or offset column"  # role of the columns in `aux`, for messages
 
     @property
     def classes_by(self) -> str:
@@ -67,7 +67,7 @@ class Wanted:
         _check_header(names)
         goal = self._find_target(names)
         aux = tuple(_position(names, name, self.role) for name in dict.fromkeys(self.aux))
-        _check_use(names, aux, {goal}, "is the target and cannot give folds, weights, exposures or ids too")
+        _check_use(names, aux, {goal}, "is the target and cannot give folds, weights, exposures, offsets or ids too")
         unavailable = set(aux) if self.needed else set[int]()
         if features is None:
             places = self._undropped_places(names, drop or (), goal) - unavailable
@@ -103,7 +103,9 @@ class Wanted:
         _check_there([name for name in names_only if name.strip() not in header], names)
         places = {_column(names, name, "feature") for name in features}
         _check_use(names, places, {goal}, "is the target and cannot be a feature")
-        _check_use(names, places, unavailable, "gives folds, weights, exposures or ids and cannot be a feature")
+        _check_use(
+            names, places, unavailable, "gives folds, weights, exposures, offsets or ids and cannot be a feature"
+        )
         return places
 
     def _complete_names(self, header: Sequence[str], void: Collection[int]) -> tuple[tuple[str, ...], list[str]]:

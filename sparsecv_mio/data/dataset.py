@@ -88,10 +88,11 @@ class Dataset:
         Class weights, which `row_weights` include.
     counts : bool
         True if the target consists of counts, to which a rate is fitted (:mod:`sparsecv_mio.data.loss_targets`).
-    exposure : str, optional
-        Column of the exposures.
+    exposure, offset : str, optional
+        Columns of the exposures and of the offsets.
     row_exposure : (n,) array, optional
-        Positive exposures of the rows.
+        Positive exposures of the rows, the exponentials of their offsets. Each multiplies the rate of the counts, or
+        the odds of the positive class.
     holes : (n, p) bool array, optional
         Cells that were empty in the file and were imputed as `reading` describes. None: no such cells.
     scales : ScalesByGroup, optional
@@ -122,6 +123,7 @@ class Dataset:
     class_weight: str | None = None
     counts: bool = False
     exposure: str | None = None
+    offset: str | None = None
     row_exposure: FloatArray | None = None
     holes: BoolArray | None = None
     scales: ScalesByGroup | None = None
@@ -174,6 +176,10 @@ class Dataset:
         if self.row_weights is not None:
             return float(self.row_weights[rows].sum())
         return len(range(self.n)[rows]) if isinstance(rows, slice) else len(rows)
+
+    def offsets_of(self, rows: slice | IntArray) -> FloatArray | float:
+        """Return the offsets of some rows; 0 for data without offsets."""
+        return 0.0 if self.row_exposure is None else np.asarray(np.log(self.row_exposure[rows]))
 
     def store_by_columns(self) -> None:
         """Store X in column-major order, as logistic and Poisson fits read it, so that fits need no copy.

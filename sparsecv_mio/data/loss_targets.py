@@ -1,10 +1,11 @@
-"""Functions that convert a target to the form of its loss: two classes to 0 and 1, or counts with exposures."""
+"""Functions that convert a target to the form of its loss: two classes to 0 and 1, or counts, with offsets."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,14 +26,48 @@ LARGEST_COUNT = 1e15  # beyond this, the spacing of floats exceeds 1/8
 MOST_EXPOSURE = 1e12  # maximum exposure; the minimum is its reciprocal
 
 
+class TargetColumns(NamedTuple):
+    """Columns that the target of a loss needs in addition to the features, or None.
+
+    Attributes
+    ----------
+    exposure : str, optional
+        Column of exposures.
+    offset : str, optional
+        Column of offsets.
+    """
+
+    exposure: str | None = None
+    offset: str | None = None
+
+    @classmethod
+    def of(cls, holder: object) -> TargetColumns:
+        """Return the columns that are attributes of options or of the data of a record; none of another object."""
+        return cls(*(getattr(holder, option, None) for option in cls._fields))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the given columns."""
+        return tuple(filter(None, self))
+
+    def of_loss(self, loss: Loss) -> TargetColumns:
+        """Return the columns that a loss has."""
+        return TargetColumns(
+            *(name if option in loss.target.options else None for option, name in self._asdict().items())
+        )
+
+
+NO_TARGET_COLUMNS = TargetColumns()
+
+
 def prepare_for_loss(
     dataset: Dataset,
     loss: Loss,
     positive: str | float | None = None,
     class_weight: str | None = None,
-    exposure: str | None = None,
+    columns: TargetColumns = NO_TARGET_COLUMNS,
 ) -> Dataset:
-    """Return the data in the form that a loss needs: two classes with class weights, or counts with exposures.
+    """Return the data in the form that a loss needs: two classes with class weights, or counts, with offsets.
 
     Parameters
     ----------
@@ -44,17 +79,17 @@ def prepare_for_loss(
         The class that becomes 1.
     class_weight : {"balanced"}, optional
         Class weights.
-    exposure : str, optional
-        Column of exposures.
+    columns : TargetColumns, optional
+        Columns of exposures and offsets.
     """
     target = loss.target
     if target.is_quadratic:
         return dataset
     dataset.store_by_columns()
     if target.has_classes:
-        return with_class_weight(as_two_classes(dataset, positive), class_weight)
+        return with_class_weight(with_offsets(as_two_classes(dataset, positive), columns), class_weight)
     if target.has_counts:
-        return as_counts(dataset, exposure)
+        return with_offsets(as_counts(dataset), columns)
     check_spreads(dataset, loss)
     return dataset
 
@@ -217,11 +252,6 @@ def _not_two(dataset: Dataset, found: tuple[str, ...]) -> str:
     )
 
 
-def exposure_columns(name: str | None) -> tuple[str, ...]:
-    """Return the columns that exposures need in addition to the features and the target."""
-    return () if name is None else (name,)
-
-
 def as_counts(dataset: Dataset, exposure: str | None = None, whole: bool = True) -> Dataset:
     """Return the data as counts: the target is checked, and the exposure of each row is stored.
 
@@ -247,21 +277,55 @@ def as_counts(dataset: Dataset, exposure: str | None = None, whole: bool = True)
     """
     _check_counts(dataset, whole and not dataset.counts)
     check_spreads(dataset, "poisson")
-    if exposure is None or dataset.exposure is not None:
-        if exposure not in (None, dataset.exposure):
-            raise BadInput(
-                f"exposure: {exposure!r} is given, but the data already have the exposures {dataset.exposure!r}; leave "
-                "this option out"
-            )
-        return replace(dataset, counts=True)
-    if exposure in (*dataset.names, dataset.target):
-        fault = "the target" if exposure == dataset.target else "a feature"
+    return with_offsets(replace(dataset, counts=True), TargetColumns(exposure))
+
+
+def with_offsets(dataset: Dataset, columns: TargetColumns) -> Dataset:
+    """Return the data with the exposure of each row: the product of its exposure and the exponential of its offset.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data with the columns in `aux`, in the form of their loss.
+    columns : TargetColumns
+        Columns of exposures and offsets; without them, the data are returned unchanged.
+
+    Raises
+    ------
+    BadInput
+        If a column is missing, is a feature, or has a value that is out of range.
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[0.0], [1.0]], [1.0, 4.0], aux={"days": [1.0, 2.0], "o": [0.0, np.log(3.0)]})
+    >>> with_offsets(data, TargetColumns(exposure="days", offset="o")).row_exposure.round(6).tolist()
+    [1.0, 6.0]
+    """
+    if columns == TargetColumns(dataset.exposure, dataset.offset) or not columns.names:
+        return dataset
+    exposures = np.ones(dataset.n)
+    for option, name in columns._asdict().items():
+        if name is not None:
+            _check_column(dataset, option, name)
+            exposures = exposures * (read_exposures if option == "exposure" else read_offsets)(dataset, name)
+    _check_exposures(exposures, f"{' with '.join(columns._fields)}: the exposure times the exponential of the offset")
+    return replace(dataset, exposure=columns.exposure, offset=columns.offset, row_exposure=exposures)
+
+
+def _check_column(dataset: Dataset, option: str, name: str) -> None:
+    """Raise `BadInput` if the column of an option is not stored, is a feature, or the data have offsets already."""
+    if dataset.row_exposure is not None:
+        present = " and ".join(map(repr, TargetColumns(dataset.exposure, dataset.offset).names))
         raise BadInput(
-            f"exposure: {exposure!r} is {fault}; an exposure cannot be a feature or the target (exclude it with --drop)"
+            f"{option}: {name!r} is given, but the data already have the {option}s {present}; leave this option out"
         )
-    if exposure not in dataset.aux:
-        raise BadInput(f"exposure: {exposure!r} is not stored with these data; read the data with aux=({exposure!r},)")
-    return replace(dataset, counts=True, exposure=exposure, row_exposure=read_exposures(dataset, exposure))
+    if name in (*dataset.names, dataset.target):
+        fault = "the target" if name == dataset.target else "a feature"
+        raise BadInput(
+            f"{option}: {name!r} is {fault}; an {option} cannot be a feature or the target (exclude it with --drop)"
+        )
+    if name not in dataset.aux:
+        raise BadInput(f"{option}: {name!r} is not stored with these data; read the data with aux=({name!r},)")
 
 
 def read_exposures(dataset: Dataset, name: str) -> FloatArray:
@@ -269,14 +333,32 @@ def read_exposures(dataset: Dataset, name: str) -> FloatArray:
     exposures = read_numbers(
         weights_of(dataset, name), POINT, f"exposure: column {name!r}", "; give a number above 0, or remove the row"
     )
+    _check_exposures(exposures, f"exposure: column {name!r}")
+    return exposures
+
+
+def _check_exposures(exposures: FloatArray, who: str) -> None:
     wrong = np.flatnonzero(~((exposures >= 1.0 / MOST_EXPOSURE) & (exposures <= MOST_EXPOSURE)))
     if wrong.size:
         row = wrong[0]
         raise BadInput(
-            f"exposure: column {name!r} is {exposures[row]:g} in row {row + 1}; give numbers above 0 and at most 1e12, "
-            "or remove the row"
+            f"{who} is {exposures[row]:g} in row {row + 1}; give numbers above 0 and at most 1e12, or remove the row"
         )
-    return exposures
+
+
+def read_offsets(dataset: Dataset, name: str) -> FloatArray:
+    """Return the exponentials of the checked offsets from a column in `aux`."""
+    offsets = read_numbers(
+        weights_of(dataset, name), POINT, f"offset: column {name!r}", "; give a number, or remove the row"
+    )
+    wrong = np.flatnonzero(~(np.abs(offsets) <= np.log(MOST_EXPOSURE)))
+    if wrong.size:
+        row = wrong[0]
+        raise BadInput(
+            f"offset: column {name!r} is {offsets[row]:g} in row {row + 1}; give numbers from -27.6 to 27.6 (subtract "
+            "the same number from every offset), or remove the row"
+        )
+    return np.asarray(np.exp(offsets))
 
 
 def _check_counts(dataset: Dataset, whole: bool) -> None:

@@ -25,7 +25,7 @@ from sparsecv_mio.data.dataset import Dataset, check_dataset, check_dimensions, 
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, fold_columns, is_by_row, make_folds
 from sparsecv_mio.data.frames import is_arrow_table
-from sparsecv_mio.data.loss_targets import exposure_columns
+from sparsecv_mio.data.loss_targets import NO_TARGET_COLUMNS, TargetColumns
 from sparsecv_mio.data.missing_and_text import NO_TARGET, apply_to_new_rows, impute_and_encode
 from sparsecv_mio.data.number_format import POINT, check_ambiguous, describe_ambiguous, to_numpy
 from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading
@@ -375,7 +375,7 @@ def name_lines(lines: str) -> str:
     return f"line{'' if lines.isdigit() else 's'} {lines}"
 
 
-EXPOSURES = "the model needs the exposure of each row (1 in every row predicts rates), but column"
+OFFSETS = "the model needs the exposure or the offset of each row (an exposure of 1 predicts rates), but column"
 
 
 def read_new_rows(
@@ -417,7 +417,7 @@ def read_new_rows(
     columns, how = features, STRICT
     if learnt is not None:
         columns, how = learnt.source_columns(features), learnt.how
-    wanted = Wanted(target, columns, None, aux, needed=False, index=how.index_col, role=EXPOSURES)
+    wanted = Wanted(target, columns, None, aux, needed=False, index=how.index_col, role=OFFSETS)
     lines = how.skip_lines
     if learnt is None or lines is None or are_lines_given:
         return _read_rows_with(path, wanted, how, learnt, id)
@@ -576,20 +576,21 @@ def _known_kind(file: Path, how: Reading) -> str:
 
 
 def requested_columns(
-    folds: AnyFolds = "", weights: str | None = None, id: str | None = None, exposure: str | None = None
-) -> dict[str, tuple[str, ...]]:
+    folds: AnyFolds = "", weights: str | None = None, id: str | None = None,
+    of_target: TargetColumns = NO_TARGET_COLUMNS,
+) -> dict[str, tuple[str, ...]]:  # fmt: skip
     """Return the columns that options need in addition to the features and the target, by the name of the option.
 
     Examples
     --------
     >>> requested_columns("groups:patient", weights="w")
-    {'folds': ('patient',), 'weights': ('w',), 'id': (), 'exposure': ()}
+    {'folds': ('patient',), 'weights': ('w',), 'id': (), 'exposure': (), 'offset': ()}
     """
     return {
         "folds": fold_columns(folds) if isinstance(folds, str) else (),
         "weights": weight_columns(weights),
         "id": () if id is None else (id,),
-        "exposure": exposure_columns(exposure),
+        **{option: () if name is None else (name,) for option, name in of_target._asdict().items()},
     }
 
 

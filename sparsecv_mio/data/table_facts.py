@@ -22,11 +22,13 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import fold_columns, make_folds
 from sparsecv_mio.data.loss_targets import (
+    NO_TARGET_COLUMNS,
+    TargetColumns,
     affirmative_class,
     as_counts,
     as_two_classes,
     check_training,
-    exposure_columns,
+    with_offsets,
 )
 from sparsecv_mio.data.missing_and_text import (
     describe_absent_level,
@@ -56,7 +58,7 @@ from sparsecv_mio.declared_options import DEALING
 from sparsecv_mio.digits import abbreviate_list, plural, several
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.model_space import EVERY_FACTOR, FACTORS, Restrictions, abbreviate_names
-from sparsecv_mio.targets import DEFAULT_LOSS, Loss, Values, find_loss_of_option, find_loss_of_values
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss, Values, find_loss_of_values, find_losses_of_option
 from sparsecv_mio.thresholds import FEW_FOLDS, SMALL
 from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD, TINY
 from sparsecv_mio.words import Encode, Intercept, Missing, Scale, Within
@@ -186,7 +188,7 @@ def inspect_file(
     drop: Sequence[str] | None,
     features: Sequence[str] | None = None,
     loss: Loss | None = None,
-    exposure: str | None = None,
+    of_target: TargetColumns = NO_TARGET_COLUMNS,
 ) -> Inspection:
     """Return the facts about a data file and the proposed options.
 
@@ -199,28 +201,26 @@ def inspect_file(
     drop, features : sequence of str, optional
         Columns to drop, or the only columns to inspect.
     loss : Loss, optional
-        Loss to propose; by default the loss that suits the target, or Poisson loss if an exposure is given.
-    exposure : str, optional
-        Column of the exposures of counts, which is not a feature.
+        Loss to propose; by default the loss that suits the target and has the columns of `of_target`.
+    of_target : TargetColumns, optional
+        Columns of exposures and offsets, which are not features.
 
     Raises
     ------
     BadInput
-        If the file is not a table or has no such column, or an exposure is given with another loss.
+        If the file is not a table or has no such column, or an exposure or an offset is given with another loss.
     """
-    of_exposure = find_loss_of_option("exposure")
-    if exposure is not None and loss not in (None, of_exposure):
-        raise BadInput(f"exposure: requires --loss {of_exposure}")
-    loss = loss if exposure is None else of_exposure
-    if features is not None and exposure is not None:
-        features = [*(name for name in features if name != exposure), exposure]
+    loss, beside = _loss_with(of_target, loss), of_target.names
+    if features is not None:
+        features = [*(name for name in features if name not in beside), *beside]
     goal = "" if target is None else target
     wanted = Wanted(goal, features, drop, (), needed=target is not None, index=how.index_col)
     table, how = _read_rows(path, wanted, how)
     names = [column.name for column in table.features]
-    if exposure is not None and exposure not in names:
-        raise BadInput(f"exposure: {exposure!r} is not a column other than the target{did_you_mean(exposure, names)}")
-    inspect = partial(inspect_table, loss=loss, exposure=exposure, wanted=wanted)
+    for option, name in of_target._asdict().items():
+        if name not in (None, *names):
+            raise BadInput(f"{option}: {name!r} is not a column other than the target{did_you_mean(name, names)}")
+    inspect = partial(inspect_table, loss=loss, of_target=of_target, wanted=wanted)
     inspection, proposal = _inspect_with_dates(table, how, inspect)
     if proposal.without_id:
         note = f"{several(len(proposal.without_id), 'row')} without a value: fill the cell, or remove the row"
@@ -236,8 +236,21 @@ def inspect_file(
             fact.notes = (*fact.notes, note) if fact.name in fold_columns(proposal.folds or "") else fact.notes
     if not inspection.target or inspection.doubts:
         return inspection
-    tried = _try_proposal(inspection, path, proposal, exposure)
+    tried = _try_proposal(inspection, path, proposal, of_target)
     return replace(tried, counts=False) if loss is not None and loss.is_quadratic else tried
+
+
+def _loss_with(of_target: TargetColumns, loss: Loss | None) -> Loss | None:
+    """Return the loss to propose, None if any loss will do; raise `BadInput` if a loss has no such columns."""
+    for option, name in of_target._asdict().items():
+        losses = find_losses_of_option(option)
+        if name is None:
+            continue
+        if loss is None and len(losses) == 1:
+            loss = losses[0]
+        elif loss not in losses:
+            raise BadInput(f"{option}: requires --loss {' or '.join(losses)}")
+    return loss
 
 
 class Proposal(NamedTuple):
@@ -294,23 +307,23 @@ def _inspect_with_dates(
     return inspection, proposal
 
 
-def _try_proposal(inspection: Inspection, path: str | Path, proposal: Proposal, exposure: str | None) -> Inspection:
+def _try_proposal(inspection: Inspection, path: str | Path, proposal: Proposal, of_target: TargetColumns) -> Inspection:
     """Return the facts with sizes from actually reading the file with the proposed options."""
     how, drop, features, folds, _ = proposal
     try:
         wanted = Wanted(
             inspection.target, features, drop if features is None else None,
-            (*fold_columns(folds or ""), *exposure_columns(exposure)),
+            (*fold_columns(folds or ""), *of_target.names),
             index=how.index_col, two_words=inspection.two_classes,
         )  # fmt: skip
-        inspection, data = _with_target(inspection, read_with_options(path, wanted, how), exposure)
+        inspection, data = _with_target(inspection, read_with_options(path, wanted, how), of_target)
         usual = "loo" if data.n < DEFAULT_FOLDS else str(DEFAULT_FOLDS)
         return _with_folds(inspection, data, usual if folds is None else folds)
     except BadInput as error:
         return replace(inspection, refused=str(error))
 
 
-def _with_target(inspection: Inspection, data: Dataset, exposure: str | None) -> tuple[Inspection, Dataset]:
+def _with_target(inspection: Inspection, data: Dataset, of_target: TargetColumns) -> tuple[Inspection, Dataset]:
     """Return the facts with sizes and target of the data, and the data for the loss."""
     if inspection.two_classes:
         data = as_two_classes(data)
@@ -318,9 +331,9 @@ def _with_target(inspection: Inspection, data: Dataset, exposure: str | None) ->
             data = as_two_classes(data, positive)
             inspection = replace(inspection, options=(*inspection.options, f"--positive {shlex.quote(positive)}"))
     about, counted = describe_target(data), inspection.loss.target.has_counts
-    data = as_counts(data, exposure) if counted else data
+    data = with_offsets(as_counts(data) if counted else data, of_target)
     counts = counted or (not inspection.two_classes and _may_be_counts(data.y))
-    exposures = _may_be_exposures(data) if counts and exposure is None else ()
+    exposures = _may_be_exposures(data) if counts and not of_target.names else ()
     about = "" if counted else about
     return replace(inspection, n=data.n, p=data.p, about_target=about, counts=counts, exposures=exposures), data
 
@@ -365,7 +378,7 @@ def _features_together(data: Dataset) -> int:
 
 
 def inspect_table(
-    table: RawTable, how: Reading, loss: Loss | None, exposure: str | None, wanted: Wanted
+    table: RawTable, how: Reading, loss: Loss | None, of_target: TargetColumns, wanted: Wanted
 ) -> tuple[Inspection, Proposal]:
     """Return the facts about a table and the proposed options; O(n p^2) for the correlations of up to 2,000 columns.
 
@@ -375,7 +388,7 @@ def inspect_table(
         The table.
     how : Reading
         Options with which it was read.
-    loss, exposure : optional
+    loss, of_target : optional
         Options as for `inspect_file`.
     wanted : Wanted
         Columns that the user keeps or drops.
@@ -388,9 +401,10 @@ def inspect_table(
     facts = {column.name: _facts(column, goal, how, ambiguous.get(column.name, "")) for column in table.columns}
     _note_copies(table.columns, facts, goal)
     for name, fact in facts.items():
-        fact.drop &= name in in_file and name != exposure  # a month alone is not a column of the file
-        fact.notes = ["the exposure"] if name == exposure else fact.notes
-    candidates = [column for column in table.features if column.name != exposure]
+        fact.drop &= name in in_file and name not in of_target.names  # a month alone is not a column of the file
+        roles = [f"the {option}" for option, used in of_target._asdict().items() if used == name]
+        fact.notes = roles or fact.notes
+    candidates = [column for column in table.features if column.name not in of_target.names]
     features, grouping = _choose_features(candidates, facts, order, goal is not None)
     loss = loss or _suitable_loss(goal)
     cells = _propose_cell_treatment(table, features, how, loss, isinstance(grouping, TimeOrder))
@@ -399,7 +413,7 @@ def inspect_table(
             facts[column.name].notes = [*facts[column.name].notes, describe_absent_level(column)]
     for fact in facts.values():
         fact.notes = tuple(fact.notes)
-    proposal, options = _propose_options(wanted, facts, features, cells, loss, exposure, grouping)
+    proposal, options = _propose_options(wanted, facts, features, cells, loss, of_target, grouping)
     inspection = Inspection(
         table.rows, tuple(facts.values()), "" if goal is None else goal.name, cells.n_incomplete,
         _count_duplicate_rows(table.columns, table.rows), (*_list_reading_options(how), *options),
@@ -466,7 +480,7 @@ def _propose_cell_treatment(
 
 def _propose_options(
     wanted: Wanted, facts: Mapping[str, ColumnFacts], features: Sequence[RawColumn], cells: CellTreatment, loss: Loss,
-    exposure: str | None, grouping: Subjects | TimeOrder | None,
+    of_target: TargetColumns, grouping: Subjects | TimeOrder | None,
 ) -> tuple[Proposal, list[str]]:  # fmt: skip
     """Return the proposal, and its options; `--features` replaces `--drop` if the user gave it."""
     proposed_drop = (name for name, fact in facts.items() if fact.drop)
@@ -475,7 +489,7 @@ def _propose_options(
     options = [f"--features {quote_names(names)}"] if names else []
     options += [f"--drop {quote_names(drop)}"] if drop and names is None else []
     options += [*cells.options, *([] if loss.is_quadratic else [f"--loss {loss}"])]
-    options += [f"--exposure {shlex.quote(exposure)}"] if exposure is not None else []
+    options += [f"--{option} {shlex.quote(name)}" for option, name in of_target._asdict().items() if name is not None]
     options += [grouping.option] if grouping is not None else []
     folds = None if grouping is None else shlex.split(grouping.option)[1]
     without_id = grouping.without_id if isinstance(grouping, Subjects) else ()
@@ -763,7 +777,7 @@ def _expected_copies(table: FloatArray) -> float:
 
 def _describe_exposures(data: Dataset) -> str:
     """Return a warning about features that may be exposures of counts; empty if an exposure was given."""
-    names = _may_be_exposures(data) if data.counts and data.exposure is None else ()
+    names = _may_be_exposures(data) if data.counts and data.row_exposure is None else ()
     if not names:
         return ""
     named = abbreviate_list(list(map(repr, names)))

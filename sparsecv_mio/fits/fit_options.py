@@ -11,7 +11,7 @@ from typing import Any, Self
 from sparsecv_mio.certificate.parts import CoefficientBox, GridRequest, Side
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.loss_targets import prepare_for_loss
+from sparsecv_mio.data.loss_targets import TargetColumns, prepare_for_loss
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import check_whole, settle_options
 from sparsecv_mio.errors import BadInput
@@ -27,7 +27,7 @@ from sparsecv_mio.search.options import (
     parse_solver_options,
     with_keywords,
 )
-from sparsecv_mio.targets import DEFAULT_LOSS, Loss
+from sparsecv_mio.targets import DEFAULT_LOSS, REASONS, Loss, find_losses_of_option
 from sparsecv_mio.words import NATIVE, By, ClassWeight, Intercept, Scale
 
 
@@ -119,6 +119,8 @@ class FitOptions:
         Weighting that gives both classes the same total weight, with `loss="logistic"`.
     exposure : str, optional
         Column of exposures, with `loss="poisson"`.
+    offset : str, optional
+        Column that is added to the linear predictor, with `loss="logistic"` or `loss="poisson"`.
 
     Raises
     ------
@@ -144,6 +146,7 @@ class FitOptions:
     positive: str | None = None
     class_weight: ClassWeight | None = None
     exposure: str | None = None
+    offset: str | None = None
 
     @classmethod
     def of(cls, **words: Any) -> FitOptions:
@@ -162,14 +165,16 @@ class FitOptions:
         if self.limits is not None:
             check_limits(self.limits)
         check_loss(self, NONE)
+        if self.offset is not None and self.backend != NATIVE:
+            raise BadInput(f"offset: requires backend native, not {self.backend} (models of solvers have no offset)")
         if self.assume_box is not None:
             if not self.loss.is_quadratic:
                 raise BadInput(f"loss {self.loss}: not supported with assume-box; leave assume-box out")
             self._check_box(self.assume_box)
 
     def in_classes(self, dataset: Dataset) -> Dataset:
-        """Return the data as they are fitted: a target of 0 and 1 with class weights, or counts with exposures."""
-        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, self.exposure)
+        """Return the data as they are fitted: a target of 0 and 1 with class weights, or counts, with offsets."""
+        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, TargetColumns.of(self))
 
     def _check_box(self, end: float) -> None:
         if not (math.isfinite(end) and end > 0.0):
@@ -193,11 +198,9 @@ def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> Non
         Restrictions.
     """
     loss = how.loss
-    for candidate in Loss:
-        for name in candidate.target.options:
-            if getattr(how, name) is not None and name not in loss.target.options:
-                why = f"it is for a target of {candidate.target.values}"
-                raise BadInput(f"{name}: requires loss {candidate}, not {loss} ({why})")
+    for name, why in REASONS.items():
+        if getattr(how, name) is not None and name not in loss.target.options:
+            raise BadInput(f"{name}: requires loss {' or '.join(find_losses_of_option(name))}, not {loss} ({why})")
     if loss.is_quadratic:
         return
     for kind in restrictions.side_constraints:
@@ -234,6 +237,8 @@ class PathOptions:
         Weighting that gives both classes the same total weight, with `loss="logistic"`.
     exposure : str, optional
         Column of exposures, with `loss="poisson"`.
+    offset : str, optional
+        Column that is added to the linear predictor, with `loss="logistic"` or `loss="poisson"`.
 
     Raises
     ------
@@ -256,6 +261,7 @@ class PathOptions:
     positive: str | None = None
     class_weight: ClassWeight | None = None
     exposure: str | None = None
+    offset: str | None = None
 
     @classmethod
     def of(cls, **words: Any) -> Self:
@@ -276,8 +282,8 @@ class PathOptions:
         check_loss(self, self.restrictions)
 
     def in_classes(self, dataset: Dataset) -> Dataset:
-        """Return the data as they are fitted: a target of 0 and 1 with class weights, or counts with exposures."""
-        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, self.exposure)
+        """Return the data as they are fitted: a target of 0 and 1 with class weights, or counts, with offsets."""
+        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, TargetColumns.of(self))
 
     def by_names(self, dataset: Dataset) -> Self:
         """Return the same options with restrictions by the names of the data."""

@@ -190,6 +190,8 @@ def export_one(
     if not (options.loss.is_quadratic or options.loss.target.has_classes):
         raise BadInput(f"export: loss {options.loss} is not supported; use loss squared or logistic")
     model = _Model.from_pair(options.in_classes(dataset), (tau, gamma), options)
+    if model.data.dataset.row_exposure is not None:
+        raise BadInput("export: not supported with offset, because models of solvers have none; leave this option out")
     _check_adjusting(model.data, "loss squared to export a solver model")
     labels, constraints = model.data.names, model.constraints
     exported = export_model(model.problem, model.tau, path, labels=labels, constraints=constraints, piecewise=piecewise)

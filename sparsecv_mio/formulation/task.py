@@ -400,7 +400,8 @@ class ScaledLosses(ScaledProblem):
 
     def losses_and_slopes(self, r: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return log losses of margins, and their slopes."""
-        return LOG_LOSS.losses(r, r), -LOG_LOSS.negative_gradient(r, r)
+        labels = np.ones(len(r))  # the signs of the rows are in r
+        return LOG_LOSS.losses(r, labels), -LOG_LOSS.negative_gradient(r, labels)
 
     @property
     def bend(self) -> float:

@@ -15,7 +15,7 @@ from sparsecv_mio.kernels.jit import njit
 FARTHEST = 700.0  # margin whose loss is 0 in floating point
 LOG2_E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10
 ROUNDER = 6755399441055744.0  # 1.5 * 2^52: what is added to it loses its fraction
-LOGISTIC, POISSON = range(2)
+LOGISTIC, POISSON, SHIFTED_LOGISTIC = range(3)
 UNKNOWN = "kernels have no loss of this code: add a line for it to kernels/smooth_losses"
 
 
@@ -27,9 +27,10 @@ class Response(NamedTuple):
     v : (n,) array
         Weights > 0.
     y : (n,) array
-        Targets; with logistic loss 1 and -1, by which predictors are multiplied to give margins.
+        Targets; with logistic loss 1 and -1, by which predictors are multiplied to give margins. If rows have offsets,
+        the sign of y multiplies the predictor, and `log |y|` is added to the margin.
     loss : int
-        LOGISTIC or POISSON.
+        LOGISTIC, POISSON, or SHIFTED_LOGISTIC for logistic loss with offsets.
     """
 
     v: np.ndarray
@@ -181,6 +182,22 @@ def log_loss_roundings(v, state, off, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def fill_shifted(margins, y, state):
+    """Fill falls, others and losses of logistic loss at margins plus `log |y|`."""
+    shifted = state.losses  # `log_losses` reads each entry before it writes the loss there
+    for i in range(margins.shape[0]):
+        shifted[i] = margins[i] + np.log(abs(y[i]))
+    log_losses(shifted, state.falls, state.others, state.losses, state.work, state.bits)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_shift_roundings(y, state, off):
+    """Add the rounding errors of `log |y|` and of its sum with the margin to bounds on the errors of margins."""
+    for i in range(off.shape[0]):
+        off[i] += 2.0 * EPS * (abs(state.margins[i]) + abs(np.log(abs(y[i]))) + 1.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def new_state(n):
     """Return arrays for n rows."""
     return State(np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n, dtype=np.int64))
@@ -189,7 +206,9 @@ def new_state(n):
 @njit(cache=True, nogil=True, error_model="numpy")
 def margin_sign(response, i):
     """Return the factor from the predictor of a row to its margin."""
-    return response.y[i] if response.loss == LOGISTIC else 1.0
+    if response.loss == POISSON:
+        return 1.0
+    return 1.0 if response.y[i] > 0.0 else -1.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -199,6 +218,8 @@ def fill(response, margins, state):
         log_losses(margins, state.falls, state.others, state.losses, state.work, state.bits)
     elif response.loss == POISSON:
         half_deviances(margins, response.y, state.falls, state.others, state.losses)
+    elif response.loss == SHIFTED_LOGISTIC:
+        fill_shifted(margins, response.y, state)
     else:
         raise ValueError(UNKNOWN)
 
@@ -207,7 +228,7 @@ def fill(response, margins, state):
 def curvatures(response, state, out):
     """Fill `v l''` at a state."""
     v = response.v
-    if response.loss == LOGISTIC:
+    if response.loss == LOGISTIC or response.loss == SHIFTED_LOGISTIC:  # noqa: PLR1714 - numba compiles no set
         for i in range(out.shape[0]):
             out[i] = v[i] * state.falls[i] * state.others[i]
     elif response.loss == POISSON:
@@ -238,4 +259,7 @@ def roundings(response, state, off, out):
         return log_loss_roundings(response.v, state, off, out)
     if response.loss == POISSON:
         return half_deviance_roundings(response.v, response.y, state, off, out)
+    if response.loss == SHIFTED_LOGISTIC:
+        add_shift_roundings(response.y, state, off)
+        return log_loss_roundings(response.v, state, off, out)
     raise ValueError(UNKNOWN)

@@ -28,7 +28,7 @@ from sparsecv_mio.near.collecting import (
     times_held_out,
 )
 from sparsecv_mio.problem.glm_refit import refit_glm
-from sparsecv_mio.problem.row_losses import row_loss
+from sparsecv_mio.problem.row_losses import encode_row_targets, row_loss
 from sparsecv_mio.thresholds import FEWEST_FOLDS
 from sparsecv_mio.trees.glm_left_out import SETTLED
 from sparsecv_mio.trees.glm_subsets import GlmSubsets, make_held_out_folds, make_subsets, rows_in_units
@@ -201,8 +201,8 @@ class GlmCommonError(GlmObjective):
     weight of all rows. Since b is one point of F at a share of the penalty, `F_S(share gamma) <= L + share P`, with `P
     <= F_0 - L` and F_0 the minimum objective of the columns in every support. With log loss, also `P <= 0.1393 W`:
     along b the slope of F is 0, so `2 P = sum v_i m_i / (1 + exp(m_i))`, whose terms are at most 0.2785 v_i
-    (`RowLoss.most_pull`). Hence supports with `H <= T` are among those with `F_S(share gamma) <= W T + share min(F_0 -
-    W T, 0.1393 W)`.
+    (`RowLoss.most_pull`; more with offsets). Hence supports with `H <= T` are among those with `F_S(share gamma) <= W T
+    + share min(F_0 - W T, 0.1393 W)`.
 
     Parameters
     ----------
@@ -219,7 +219,8 @@ class GlmCommonError(GlmObjective):
         self.folds, self.gamma = folds, subsets.fits.problem.gamma
         self.listed = subsets.with_gamma(PENALTY_SHARE * self.gamma)
         self.weight = data.dataset.weight_of(slice(0, data.n))
-        self.most_penalty = row_loss(data.loss).most_pull * self.weight
+        targets = encode_row_targets(data, slice(0, data.n))[0]
+        self.most_penalty = row_loss(data.loss).most_pull(targets) * self.weight
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
         """Return the values of supports; see `collecting.SupportValue`."""

@@ -338,7 +338,7 @@ def approximate_by_squares(dataset: Dataset, loss: Loss, predictors: FloatArray)
     >>> approximate_by_squares(data, Loss.LOGISTIC, np.zeros(2)).row_weights.tolist()
     [0.125, 0.125]
     """
-    plain = replace(dataset, y=predictors, classes=None, class_weight=None, counts=False, exposure=None,
+    plain = replace(dataset, y=predictors, classes=None, class_weight=None, counts=False, exposure=None, offset=None,
                     row_exposure=None)  # fmt: skip
     if loss.is_quadratic:
         return plain

@@ -25,6 +25,8 @@ FARTHEST_RIGHT = 30.0  # cap on the shift to the right; the curvature ratio ther
 OVERFLOWN = 1e300  # lower bound stated for larger losses, whose rounding error overflows
 NEWTON_STEPS, HALVINGS, RADII_TRIED = 100, 50, 120  # maximum steps of a fit, halvings of a step, radii tried for a ball
 FAR_OFF = 0.5  # share of the objective; for larger squared decrements longer steps are tried
+LOGISTIC_CODE, POISSON_CODE, SHIFTED_LOGISTIC_CODE = range(3)  # the losses of `kernels/smooth_losses`
+PULL_RTOL = 1e-3  # safety factor on the largest pull of a row
 SMALL_RANGE = 1e-3  # range below which `worst_ratio` uses the first terms of its series
 
 
@@ -35,19 +37,23 @@ class RowLoss(ABC):
     ----------
     name : str
         Name in options.
-    code : int
-        Code in the kernels (`kernels/smooth_losses`).
     steepest : float
         Largest absolute slope; inf if it is unbounded.
-    most_pull : float
-        Upper bound on half of `-t l'(t)` over all predictors t and targets; no fit has a larger penalty for each unit
-        of row weight. inf if there is no bound.
     """
 
     name: str
-    code: int
     steepest: float = np.inf
-    most_pull: float = np.inf
+
+    @abstractmethod
+    def find_code(self, y: FloatArray) -> int:
+        """Return the code of the loss in the kernels, which depends on the targets (`kernels/smooth_losses`)."""
+
+    def most_pull(self, y: FloatArray) -> float:
+        """Return an upper bound on half of `-m l'(m)` over all margins m of rows; inf if there is none.
+
+        No fit has a larger penalty for each unit of row weight.
+        """
+        return np.inf
 
     @abstractmethod
     def check(self, y: FloatArray, intercept: bool) -> None:
@@ -117,23 +123,34 @@ def worst_ratio(t: FloatArray) -> FloatArray:
 
 
 class LogLoss(RowLoss):
-    """Logistic loss, `l(m) = log(1 + exp(-m))`; targets are labels -1 and 1, which are the signs of their rows.
+    """Logistic loss, `l(m) = log(1 + exp(-(m + log |y|)))`; the sign of y is the sign of its row.
+
+    Without offsets, targets are -1 and 1. With an offset o, which is added to the predictor, the target is
+    `y = sign exp(sign o)`, because the offset adds `sign o = log |y|` to the margin.
 
     Examples
     --------
-    >>> LogLoss().losses(np.zeros(1), np.ones(1)).round(6).tolist()
-    [0.693147]
+    >>> LogLoss().losses(np.zeros(2), np.array([1.0, -3.0])).round(6).tolist()
+    [0.693147, 0.287682]
     """
 
     name = "logistic"
-    code = 0
     steepest = 1.0
-    most_pull = 0.1393  # half the maximum of `m / (1 + exp(m))`
+
+    def find_code(self, y: FloatArray) -> int:
+        return LOGISTIC_CODE if _has_no_shift(y) else SHIFTED_LOGISTIC_CODE
+
+    def most_pull(self, y: FloatArray) -> float:
+        # With the shift s, the maximum of `m / (1 + exp(m + s))` is the W with `W exp(W) = exp(-1 - s)`.
+        from scipy.special import lambertw  # only near-optimal lists need it
+
+        smallest = float(np.log(np.abs(y)).min(initial=0.0))
+        return 0.5 * float(lambertw(np.exp(-1.0 - smallest)).real) * (1.0 + PULL_RTOL)
 
     def check(self, y: FloatArray, intercept: bool) -> None:
-        if not np.all(np.abs(y) == 1.0):
+        if not np.all(np.isfinite(y) & (y != 0.0)):
             raise BadInput("loss logistic: needs labels -1 and +1; map the two values of the target to these labels")
-        if intercept and (len(y) == 0 or np.all(y == y[0])):
+        if intercept and (len(y) == 0 or np.all(y > 0.0) or np.all(y < 0.0)):
             raise BadInput(
                 "loss logistic: all rows with a positive weight are of one class, so the intercept has no finite "
                 "optimum"
@@ -142,16 +159,37 @@ class LogLoss(RowLoss):
     def encode_targets(
         self, y: FloatArray, weights: FloatArray | None = None, exposure: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        return np.where(y > 0.0, 1.0, -1.0), np.ones(len(y)) if weights is None else weights
+        odds = 1.0 if exposure is None else exposure
+        return np.where(y > 0.0, odds, -1.0 / odds), np.ones(len(y)) if weights is None else weights
 
     def signs(self, y: FloatArray) -> FloatArray:
-        return y
+        return np.asarray(np.sign(y))
 
     def origin(self, y: FloatArray, v: FloatArray) -> float:
-        return float(np.log(v[y > 0].sum()) - np.log(v[y < 0].sum()))
+        level = float(np.log(v[y > 0].sum()) - np.log(v[y < 0].sum()))
+        if _has_no_shift(y) or not np.isfinite(level):
+            return level
+        signs, size = self.signs(y), np.inf
+        for _ in range(NEWTON_STEPS):  # a step of at most 1 lowers the loss, because its third derivative is small
+            margins = signs * level
+            slope, curvature = self.negative_gradient(margins, y, v) @ signs, self.curvatures(margins, y, v).sum()
+            step, before = float(np.clip(slope / curvature, -1.0, 1.0)), size
+            size = abs(step)
+            if size == 0.0 or (size < SMALL_RANGE and size >= before):
+                break
+            level += step
+        return level
+
+    def _shift(self, m: Any, y: FloatArray) -> Any:
+        """Return margins with the shift by the offset, in the precision of m."""
+        return m if _has_no_shift(y) else m + np.log(np.abs(y).astype(m.dtype))
+
+    def _shift_rounding(self, m: Any, y: FloatArray, eps: float) -> Any:
+        """Return bounds on the rounding errors of `_shift`; 0 without a shift."""
+        return 0.0 if _has_no_shift(y) else 2.0 * eps * (np.abs(m) + np.abs(np.log(np.abs(y))) + 1.0)
 
     def losses(self, m: Any, y: FloatArray) -> Any:
-        return np.logaddexp(0.0, -m)
+        return np.logaddexp(0.0, -self._shift(m, y))
 
     def _shares(self, m: Any) -> Any:
         """Return `1 / (1 + exp(m))`."""
@@ -162,16 +200,18 @@ class LogLoss(RowLoss):
         return expit(-m)
 
     def negative_gradient(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
-        return v * self._shares(m)
+        return v * self._shares(self._shift(m, y))
 
     def curvatures(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
+        m = self._shift(m, y)
         shares = self._shares(m)
         return v * shares * (1.0 - shares if m.dtype == np.float64 else self._shares(-m))
 
     def roundings(self, m: Any, y: FloatArray, off: Any, eps: float) -> Any:
-        return off + 8.0 * eps * self.losses(m, y)
+        return off + self._shift_rounding(m, y, eps) + 8.0 * eps * self.losses(m, y)
 
     def rises(self, m: FloatArray, y: FloatArray, reach: FloatArray) -> FloatArray:
+        m = self._shift(m, y)
         with np.errstate(over="ignore", invalid="ignore"):
             rise = np.where(np.isfinite(reach), np.logaddexp(0.0, reach - m) - np.logaddexp(0.0, -m), np.inf)
         return np.maximum(rise, 0.0)
@@ -182,25 +222,35 @@ class LogLoss(RowLoss):
     def bound_losses(self, low: FloatArray, high: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         least, most = np.where(y > 0.0, low, -high), np.where(y > 0.0, high, -low)
         with np.errstate(over="ignore"):
-            return np.logaddexp(0.0, -most), np.logaddexp(0.0, -least)
+            lower, upper = self.losses(most, y), self.losses(least, y)
+            return (
+                np.maximum(lower - self._shift_rounding(most, y, ROUNDING), 0.0),
+                upper + self._shift_rounding(least, y, ROUNDING),
+            )
 
     def least_curvature(self, m: FloatArray, low: FloatArray, high: FloatArray, y: FloatArray) -> FloatArray:
         # The ratio rises and then falls in t, so its minimum is at a bound of the range (docs/theory/glm.md, section
         # 1). If a bound is so near that differences lose digits, `worst_ratio` times the curvature at m is better.
-        at, slope = np.logaddexp(0.0, -m), -self._shares(m)
-        curvature = self._shares(-m) * self._shares(m)
+        at, slope, off = self.losses(m, y), -self.negative_gradient(m, y), self._shift_rounding(m, y, ROUNDING)
+        curvature = self.curvatures(m, y)
         ends = np.full(m.shape, np.inf)
         for t in (low, high):
             D = t - m
-            there = np.logaddexp(0.0, -t)
+            there = self.losses(t, y)
             noise = 16.0 * ROUNDING * (there + at + np.abs(slope * D) + ROUNDING * (np.abs(m) + np.abs(t)))
             noise += 2.0 * ROUNDING * (np.abs(m) + np.abs(t)) * np.abs(slope)
+            noise += 2.0 * (off + self._shift_rounding(t, y, ROUNDING)) * np.minimum(there + at, 1.0)  # l' <= l
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 ratio = 2.0 * (there - at - slope * D - noise) / D**2
             ratio = np.maximum(np.where(np.isfinite(ratio), ratio, 0.0), curvature * worst_ratio(np.abs(D)))
             ends = np.minimum(ends, ratio)
         inside = (low <= m) & (m <= high)
         return np.asarray(np.where(inside, np.minimum(ends, curvature), ends) * (1.0 - 1e-11))
+
+
+def _has_no_shift(y: FloatArray) -> bool:
+    """Return True if targets of logistic loss are -1 and 1, so no row has an offset."""
+    return bool((np.abs(y) == 1.0).all())
 
 
 LOG_LOSS = LogLoss()
@@ -220,9 +270,8 @@ class SquaredError(RowLoss):
 
     name = "squared"
 
-    @property
-    def code(self) -> int:  # type: ignore[override]
-        """No code: raise `BadInput`, since no kernel fits squared errors by rows."""
+    def find_code(self, y: FloatArray) -> int:
+        """Raise `BadInput`, since no kernel fits squared errors by rows."""
         raise BadInput(f"loss {self.name}: not supported here, because its fits use moments instead of row losses")
 
     def check(self, y: FloatArray, intercept: bool) -> None:
@@ -283,7 +332,9 @@ class PoissonLoss(RowLoss):
     """
 
     name = "poisson"
-    code = 1
+
+    def find_code(self, y: FloatArray) -> int:
+        return POISSON_CODE
 
     def check(self, y: FloatArray, intercept: bool) -> None:
         if not np.all((y >= 0.0) & np.isfinite(y)):

@@ -184,9 +184,11 @@ def link_lines(record: Any) -> list[str]:
     """Return lines on the scale of the coefficients of a record with another link than the identity."""
     lines, target = list[str](), record.loss.target
     if record.classes is not None:
-        lines.append(f"logistic loss: coefficients are log odds of {record.classes.positive!r}")
+        offset = "" if record.data.offset is None else f", with {record.data.offset!r} added to the log odds"
+        lines.append(f"logistic loss: coefficients are log odds of {record.classes.positive!r}{offset}")
     if record.counts is not None:
         per = "" if record.data.exposure is None else f" (target divided by {record.data.exposure!r})"
+        per += "" if record.data.offset is None else f", with {record.data.offset!r} added to the log rates"
         lines.append(f"counts with log link: coefficients are log rates{per}")
     if target.link != "identity" and not (target.has_classes or target.has_counts):
         lines.append(f"{record.loss} loss with {target.link} link: coefficients are {target.unit}")

@@ -162,6 +162,8 @@ def data_line(record: Record | CommonRecord, data: Dataset | None = None) -> str
         rows += f" ({about.reading.left_out:,} more dropped because of missing values)"
     if about.weights is not None:
         rows += f", weighted by {quoted_name(about.weights)}"
+    if about.offset is not None:
+        rows += f", offset {quoted_name(about.offset)}"
     if record.classes is not None and data is not None:
         rows += f", {int((data.y > 0.0).sum()):,} with {quoted_name(about.target)} = {record.classes.positive}"
     if record.counts is not None and data is not None:
@@ -463,7 +465,7 @@ def _weight_hint(record: Record) -> str:
 def _accuracy_hint(record: Record) -> str:
     """Return a hint if the accuracy equals that of predicting the larger class, with a better measure."""
     classes = record.classes
-    if classes is None or classes.accuracy is None:
+    if classes is None or classes.accuracy is None or record.data.offset is not None:
         return ""
     larger = larger_class(classes.null_error)
     if classes.accuracy > larger + AS_GOOD / record.data.n:

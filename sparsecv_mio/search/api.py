@@ -43,6 +43,7 @@ from sparsecv_mio.certificate.records import (
 from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, check_label_order, inner_folds, make_folds, outer_folds
+from sparsecv_mio.data.loss_targets import TargetColumns
 from sparsecv_mio.data.readers import read_data, requested_columns, split_rows
 from sparsecv_mio.data.reading_options import OVER_ALL_ROWS, Reading
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds
@@ -692,7 +693,7 @@ def solve(
             "weights: the value is not a text; name a column of the data, or pass an array to BestSubsetRidgeCV().fit"
         )
     check_label_order(folds, data)
-    columns = requested_columns(folds, weights, exposure=options.exposure)
+    columns = requested_columns(folds, weights, of_target=TargetColumns.of(options))
     rows = read_data(data, target, reading, columns, two_words=options.loss.target.has_classes)
     dataset, plan = split_rows(options.in_classes(rows), folds, seed, weights)
     if nested is not None and (isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas))):

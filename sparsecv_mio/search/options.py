@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sparsecv_mio.certificate.parts import SearchRequest
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.loss_targets import check_training, prepare_for_loss
+from sparsecv_mio.data.loss_targets import TargetColumns, check_training, prepare_for_loss
 from sparsecv_mio.data.rows_of_folds import OfTrainingRows
 from sparsecv_mio.declared_options import (
     DEPRECATED,
@@ -34,7 +34,7 @@ from sparsecv_mio.model_space import BEYOND_FORCING, NONE, RESTRICTIONS, Restric
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.targets import DEFAULT_LOSS, Loss
+from sparsecv_mio.targets import DEFAULT_LOSS, REASONS, Loss, find_losses_of_option
 from sparsecv_mio.words import NATIVE, ClassWeight, Intercept, Method, Model, Oracle, Scale, Within
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ RULES = (
     Rule("own_error", "model", (Model.AVERAGE,), "the error of the model of one pair is its CV error"),
     Rule("loss", "intercept", (Intercept.FOLD, Intercept.NONE),
          "intercept global centres the target, which requires squared-error loss"),
-    *(Rule(option, "loss", (loss,), loss.target.reason) for loss in Loss for option in loss.target.options),
+    *(Rule(option, "loss", find_losses_of_option(option), why) for option, why in REASONS.items()),
     Rule("scale_within", "scale", (Scale.LENGTH, Scale.VARIANCE),
          "with scale none there is nothing to compute in each fold"),
     *(Rule(option, "intercept", (Intercept.FOLD, Intercept.NONE), "intercept global centres the columns by all rows")
@@ -259,6 +259,8 @@ class SearchOptions:
         (:func:`sparsecv_mio.data.weights.balanced`).
     exposure : str, optional
         Column of exposures, for Poisson loss (:func:`sparsecv_mio.data.loss_targets.as_counts`).
+    offset : str, optional
+        Column that is added to the linear predictor, for logistic and Poisson loss.
     gap : float
         Relative gap between the bounds on the minimum CV error at which the search ends; 0 solves every subproblem.
     one_se : bool
@@ -330,6 +332,7 @@ class SearchOptions:
     positive: str | None = None
     class_weight: ClassWeight | None = None
     exposure: str | None = None
+    offset: str | None = None
     gap: float = 1e-4
     one_se: bool = False
     stability: tuple[float, ...] | str | None = None
@@ -403,8 +406,8 @@ class SearchOptions:
         return self.stability if isinstance(self.stability, tuple) else ()
 
     def in_classes(self, dataset: Dataset) -> Dataset:
-        """Return the data with the target of the loss: 0 and 1 with class weights, or counts with exposures."""
-        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, self.exposure)
+        """Return the data with the target of the loss: 0 and 1 with class weights, or counts, with offsets."""
+        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, TargetColumns.of(self))
 
     def within(self, dataset: Dataset) -> SearchOptions:
         """Return the same options with restrictions that name columns of the data."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -18,6 +19,7 @@ from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.weights import row_weights, with_class_weight
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.sklearn.offsets import attach_offsets, sum_offsets
 from sparsecv_mio.sklearn.sparse_model import (
     ChosenByLoss,
     OfOneGamma,
@@ -68,73 +70,82 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
     _y_is_numeric = False
 
     @available_if(has_model)
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: Any, offset: Any = None) -> FloatArray:
         """Return the log odds of the second class.
 
         Parameters
         ----------
         X : (n, p) array_like
             Rows with the columns of the fit, in the same order.
+        offset : (n,) array_like, optional
+            Numbers that are added to the log odds; 0 by default.
 
         Returns
         -------
         (n,) array
             Log odds.
         """
-        return self._linear_predictors(X)
+        odds = self._linear_predictors(X)
+        return np.asarray(odds + sum_offsets(len(odds), offset=offset))
 
     @available_if(has_model)
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: Any, offset: Any = None) -> FloatArray:
         """Return the probabilities of both classes.
 
         Parameters
         ----------
         X : (n, p) array_like
             Rows with the columns of the fit, in the same order.
+        offset : (n,) array_like, optional
+            Numbers that are added to the log odds; 0 by default.
 
         Returns
         -------
         (n, 2) array
             In the order of `classes_`.
         """
-        odds = self.decision_function(X)
+        odds = self.decision_function(X, offset)
         return np.column_stack([probabilities(-odds), probabilities(odds)])
 
     @available_if(has_model)
-    def predict_log_proba(self, X: Any) -> FloatArray:
+    def predict_log_proba(self, X: Any, offset: Any = None) -> FloatArray:
         """Return the logarithms of the probabilities of both classes.
 
         Parameters
         ----------
         X : (n, p) array_like
             Rows with the columns of the fit, in the same order.
+        offset : (n,) array_like, optional
+            Numbers that are added to the log odds; 0 by default.
 
         Returns
         -------
         (n, 2) array
             In the order of `classes_`.
         """
-        odds = self.decision_function(X)
+        odds = self.decision_function(X, offset)
         return np.column_stack([-np.logaddexp(0.0, odds), -np.logaddexp(0.0, -odds)])
 
     @available_if(has_model)
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, offset: Any = None) -> NDArray[Any]:
         """Return the more likely class of each row.
 
         Parameters
         ----------
         X : (n, p) array_like
             Rows with the columns of the fit, in the same order.
+        offset : (n,) array_like, optional
+            Numbers that are added to the log odds; 0 by default.
 
         Returns
         -------
         (n,) array
             Labels from `classes_`.
         """
-        odds = self.decision_function(X)
+        odds = self.decision_function(X, offset)
         return np.asarray(self.classes_[(odds > 0.0).astype(int)])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
         """Return the accuracy: the weighted share of rows whose more likely class is correct.
 
         Parameters
@@ -145,13 +156,15 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
             Labels.
         sample_weight : (n,) array_like, optional
             Row weights; 1 by default.
+        offset : (n,) array_like, optional
+            Numbers that are added to the log odds; 0 by default.
 
         Returns
         -------
         float
             Accuracy.
         """
-        return float(super().score(X, y, sample_weight))
+        return float(accuracy_score(y, self.predict(X, offset), sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags of scikit-learn: the classifier is for two classes."""
@@ -176,9 +189,10 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
             raise BadInput(f"y has only one class, {self.classes_.tolist()[0]!r}; give rows of two classes")
         return codes.astype(np.float64)
 
-    def _make_class_dataset(self, X: Any, y: Any, groups: Any = None) -> Dataset:
-        """Return checked copies of X and y, with y as 0 and 1 and balanced class weights if requested."""
+    def _make_class_dataset(self, X: Any, y: Any, offset: Any, groups: Any = None) -> Dataset:
+        """Return checked copies of X, y and offsets, with y as 0 and 1 and balanced class weights if requested."""
         data = replace(self._dataset(X, y, groups), classes=(str(self.classes_[0]), str(self.classes_[1])))
+        data = attach_offsets(data, offset=offset)
         return with_class_weight(data, ClassWeight.BALANCED) if self._has_balanced_weights else data
 
     @property
@@ -286,7 +300,7 @@ class BestSubsetLogistic(OfOneGamma, SparseClassifier):
     """
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetLogistic:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> BestSubsetLogistic:
         """Fit the best subset of every requested size.
 
         Ctrl-C ends the search with the best answer so far, as a time limit does; a second Ctrl-C quits.
@@ -299,13 +313,15 @@ class BestSubsetLogistic(OfOneGamma, SparseClassifier):
             Labels of two classes.
         sample_weight : (n,) array_like, optional
             Row weights; a row of weight 0 is ignored.
+        offset : (n,) array_like, optional
+            Numbers that are added to the linear predictor, with the fixed coefficient 1; 0 by default.
 
         Returns
         -------
         BestSubsetLogistic
             This object.
         """
-        data = self._make_class_dataset(X, y)
+        data = self._make_class_dataset(X, y, offset)
         self._fit_sizes(data, self._weights(data, sample_weight), loss=Loss.LOGISTIC)
         warn_of_result(self)
         return self
@@ -434,7 +450,9 @@ class BestSubsetLogisticCV(ChosenByLoss, SparseClassifier):
     scoring: str = SCORING
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> BestSubsetLogisticCV:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, offset: Any = None
+    ) -> BestSubsetLogisticCV:
         """Choose tau and gamma by cross-validation, and fit the best subset to all rows.
 
         Ctrl-C ends the search with the best answer so far, as a time limit does; a second Ctrl-C quits.
@@ -449,6 +467,8 @@ class BestSubsetLogisticCV(ChosenByLoss, SparseClassifier):
             Row weights, used in every fit and in the error of held-out rows; a row of weight 0 is ignored.
         groups : (n,) array_like, optional
             Groups of the rows, for a splitter that needs them.
+        offset : (n,) array_like, optional
+            Numbers that are added to the linear predictor, with the fixed coefficient 1; 0 by default.
 
         Returns
         -------
@@ -460,7 +480,7 @@ class BestSubsetLogisticCV(ChosenByLoss, SparseClassifier):
                 f"scoring: {self.scoring!r} is not certified, give {SCORING!r}; accuracy, AUC and Brier score of the "
                 "chosen pair are in record_.classes"
             )
-        data = self._make_class_dataset(X, y, groups)
+        data = self._make_class_dataset(X, y, offset, groups)
         data, plan = self._assign_folds(data, self._weights(data, sample_weight))
         self._search_grid(data, plan, loss=Loss.LOGISTIC)
         self.C_ = 1.0 / self.gamma_

@@ -14,6 +14,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.loss_targets import as_counts
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.sklearn.offsets import attach_offsets, sum_offsets
 from sparsecv_mio.sklearn.sparse_model import (
     ChosenByLoss,
     OfOneGamma,
@@ -31,25 +32,25 @@ class SparseCountModel(RegressorMixin, SparseEstimator):
     """A linear model of the log rate of counts; `fit` sets `coef_` and `intercept_`."""
 
     @available_if(has_model)
-    def predict(self, X: Any, exposure: Any = None) -> FloatArray:
-        """Return the expected counts of rows, or rates if no exposures are given.
+    def predict(self, X: Any, exposure: Any = None, offset: Any = None) -> FloatArray:
+        """Return the expected counts of rows, or rates if neither exposures nor offsets are given.
 
         Parameters
         ----------
         X : (n, p) array_like
             Rows with the columns of the fit, in the same order.
-        exposure : (n,) array_like, optional
-            Exposures; 1 by default.
+        exposure, offset : (n,) array_like, optional
+            Exposures, 1 by default, and offsets, 0 by default.
 
         Returns
         -------
         (n,) array
             Expected counts, or rates.
         """
-        rates = np.exp(self._linear_predictors(X))
-        return np.asarray(rates if exposure is None else rates * _exposures(exposure, len(rates)))
+        predictors = self._linear_predictors(X)
+        return np.asarray(np.exp(predictors + sum_offsets(len(predictors), exposure=exposure, offset=offset)))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None, offset: Any = None) -> float:
         """Return D^2, the share of the deviance of the mean rate that the model explains.
 
         Parameters
@@ -60,17 +61,19 @@ class SparseCountModel(RegressorMixin, SparseEstimator):
             Counts.
         sample_weight, exposure : (n,) array_like, optional
             Row weights and exposures; 1 by default.
+        offset : (n,) array_like, optional
+            Offsets; 0 by default.
 
         Returns
         -------
         float
             D^2, at most 1; equal to `PoissonRegressor.score` of scikit-learn with targets `y / exposure` and weights
-            `sample_weight * exposure`.
+            `sample_weight * exposure`. An offset multiplies the exposure by its exponential.
         """
         rates = np.maximum(self.predict(X), np.finfo(float).tiny)
         counts, weights = np.asarray(y, dtype=np.float64), sample_weight
-        if exposure is not None:
-            exposures = _exposures(exposure, len(rates))
+        if exposure is not None or offset is not None:
+            exposures = np.exp(sum_offsets(len(rates), exposure=exposure, offset=offset))
             counts = counts / exposures
             weights = exposures if sample_weight is None else np.asarray(sample_weight) * exposures
         return float(d2_tweedie_score(counts, rates, sample_weight=weights, power=1))
@@ -94,31 +97,14 @@ class SparseCountModel(RegressorMixin, SparseEstimator):
             raise BadInput("y is 0 in every row; give at least one row with a count above 0")
         return y
 
-    def _make_count_dataset(self, X: Any, y: Any, exposure: Any, groups: Any = None) -> Dataset:
-        """Return checked copies of X, y and exposures."""
+    def _make_count_dataset(self, X: Any, y: Any, exposure: Any, offset: Any, groups: Any = None) -> Dataset:
+        """Return checked copies of X, y, exposures and offsets."""
         data = replace(self._dataset(X, y, groups), counts=True)
-        if exposure is None:
-            return data
-        name = "exposure"
-        while name in (*data.names, data.target):
-            name += "_"
-        return as_counts(replace(data, aux={**data.aux, name: _exposures(exposure, data.n)}), name)
+        return attach_offsets(data if exposure is None else as_counts(data), exposure=exposure, offset=offset)
 
     def _set_model(self, coefficients: FloatArray, intercept: float) -> None:
         """Set the fitted attributes."""
         self.coef_, self.intercept_ = coefficients, intercept
-
-
-def _exposures(given: Any, n: int) -> FloatArray:
-    """Return (n,) positive exposures."""
-    exposures = np.asarray(given, dtype=np.float64)
-    if exposures.ndim > 1 or exposures.size not in (1, n):
-        raise BadInput(f"exposure has the shape {exposures.shape}; give a number above 0 for each of {n} rows")
-    exposures = np.broadcast_to(exposures, (n,)).copy()
-    wrong = np.flatnonzero(~((exposures > 0.0) & np.isfinite(exposures)))
-    if wrong.size:
-        raise BadInput(f"exposure is {exposures[wrong[0]]:g} in row {wrong[0] + 1}; give numbers above 0")
-    return exposures
 
 
 @settings
@@ -197,7 +183,9 @@ class BestSubsetPoisson(OfOneGamma, SparseCountModel):
     """
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> BestSubsetPoisson:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None, offset: Any = None
+    ) -> BestSubsetPoisson:
         """Fit the best subset of every requested size.
 
         Ctrl-C ends the search with the best answer so far, as a time limit does; a second Ctrl-C quits.
@@ -213,13 +201,15 @@ class BestSubsetPoisson(OfOneGamma, SparseCountModel):
         exposure : (n,) array_like, optional
             How long, or of how many, each row was counted, above 0; 1 by default. The same fit has `PoissonRegressor`
             of rates, `fit(X, y / exposure, sample_weight=sample_weight * exposure)`.
+        offset : (n,) array_like, optional
+            Numbers that are added to the linear predictor; an offset of `log(e)` equals an exposure of e.
 
         Returns
         -------
         BestSubsetPoisson
             This object.
         """
-        self._fit_sizes(self._make_count_dataset(X, y, exposure), sample_weight, loss=Loss.POISSON)
+        self._fit_sizes(self._make_count_dataset(X, y, exposure, offset), sample_weight, loss=Loss.POISSON)
         warn_of_result(self)
         return self
 
@@ -338,7 +328,7 @@ class BestSubsetPoissonCV(ChosenByLoss, SparseCountModel):
 
     @with_callbacks
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None, groups: Any = None
+        self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None, groups: Any = None, offset: Any = None
     ) -> BestSubsetPoissonCV:
         """Choose tau and gamma by cross-validation, and fit the best subset to all rows.
 
@@ -356,13 +346,15 @@ class BestSubsetPoissonCV(ChosenByLoss, SparseCountModel):
             Positive exposures (the time or population behind each count); 1 by default.
         groups : (n,) array_like, optional
             Groups of the rows, for a splitter that needs them.
+        offset : (n,) array_like, optional
+            Numbers that are added to the linear predictor; an offset of `log(e)` equals an exposure of e.
 
         Returns
         -------
         BestSubsetPoissonCV
             This object.
         """
-        data, plan = self._assign_folds(self._make_count_dataset(X, y, exposure, groups), sample_weight)
+        data, plan = self._assign_folds(self._make_count_dataset(X, y, exposure, offset, groups), sample_weight)
         self._search_grid(data, plan, loss=Loss.POISSON)
         warn_of_result(self)
         return self

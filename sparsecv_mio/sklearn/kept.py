@@ -22,7 +22,7 @@ from sparsecv_mio.trees.subsets import BestSubset
 
 MOST_KEPT = STORE_BYTES // 16  # maximum size of X, and of the table of subproblems
 PLAIN_DATA = (
-    "X", "y", "names", "target", "weights", "row_weights", "classes", "counts", "exposure", "row_exposure",
+    "X", "y", "names", "target", "weights", "row_weights", "classes", "counts", "exposure", "offset", "row_exposure",
 )  # fmt: skip
 PLAIN_FOLDS = "spec", "seed", "n", "k", "order", "starts", "repeats"
 PLAIN_SUBSET = "tau", "support", "lower", "upper", "margin", "complete", "branched"

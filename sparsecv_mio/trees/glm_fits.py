@@ -304,7 +304,8 @@ def _make_rows(problem: GlmProblem, W: FloatArray, copy_of: IntArray) -> glm_new
     first = problem.first_coefficient
     places = np.concatenate([np.arange(first), copy_of + first]).astype(np.int64)
     origin = float(problem.start()[0]) if first else 0.0
-    return glm_newton.Rows(W, Response(problem.v, problem.y, problem.loss.code), problem.penalty, places, first, origin)
+    response = Response(problem.v, problem.y, problem.loss.find_code(problem.y))
+    return glm_newton.Rows(W, response, problem.penalty, places, first, origin)
 
 
 def _copies(problem: GlmProblem, given: GlmProblem, centring: Centring) -> tuple[IntArray, FloatArray]:

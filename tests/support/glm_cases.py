@@ -48,7 +48,8 @@ class GlmCase:
 
     def solved(self, **more: Any) -> Record:
         """Return the record of its search."""
-        given = {"threads": 1, "loss": self.loss, "exposure": self.data.exposure} | self.how | more
+        of_target = {"exposure": self.data.exposure, "offset": self.data.offset}
+        given = {"threads": 1, "loss": self.loss} | of_target | self.how | more
         return cross_validate(self.data, self.folds, gammas=self.gammas, taus=self.taus, **given)
 
     @cached_property

@@ -104,9 +104,20 @@ class Truth:
         y, w = r.y[rows], r.w[rows]
         mean = w @ y / (w @ r.e[rows])
         if r.loss == "logistic":
-            return float(sum(-p * np.log(p) for p in ((1 + mean) / 2, (1 - mean) / 2) if p > 0))
+            return self._null_of_classes(rows)
         t = np.full((1, len(r.y)), np.log(mean) if mean > 0 else -np.inf, dtype=np.longdouble)
         return float(r.row_loss(t)[0][0][rows] @ w / w.sum()) if mean > 0 else 0.0
+
+    def _null_of_classes(self, rows: np.ndarray) -> float:
+        """Log loss of the best intercept, by bisection; 0 if all rows are of one class."""
+        r, w, low, high = self.referee, self.referee.w[rows], -100.0, 100.0
+        if np.all(r.y[rows] == r.y[rows][0]):
+            return 0.0
+        for _ in range(200):
+            losses, slopes, _ = r.row_loss(np.full((1, len(r.y)), 0.5 * (low + high), dtype=np.longdouble))
+            rises = slopes[0][rows] @ w > 0.0
+            low, high = (low, 0.5 * (low + high)) if rises else (0.5 * (low + high), high)
+        return float(losses[0][rows] @ w / w.sum())
 
 
 def near(what: str, said: float, ends: Ends, room: float = ROUNDING) -> Iterator[str]:
@@ -226,7 +237,7 @@ def _of_folds(truth: Truth, record: Record) -> Iterator[str]:
             yield f"fold {one.fold}: {one.support} is said to be best with {float(fits.value[at])!r}, not {best!r}"
         if float(fits.value[at]) > within * best * (1.0 + 1e-9) + LEAST:
             yield f"fold {one.fold}: {one.support} has {float(fits.value[at])!r}, beyond the training gap of {best!r}"
-        t, y = fits.predictors[at][rows].astype(float), truth.referee.y[rows]
+        t, y = (fits.predictors[at] + np.log(truth.referee.e))[rows].astype(float), truth.referee.y[rows]
         told.append(t)
         if record.classes is not None:
             right += float(w[rows] @ ((t > 0.0) == (y > 0.0)))

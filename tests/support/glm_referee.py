@@ -2,8 +2,9 @@
 
     F_S = min over a, b on S   sum_i v_i l_i(a + x_i'b) + (gamma / 2) sum_j (s_j b_j)^2
 
-with s_j the scale of a column on all rows, `l = log(1 + exp(-y t))` for classes -1 and 1 with `v = w`, and for counts
-over exposures y `exp(t) - y t - (y - y log y)` with `v = w e` (docs/theory/glm.md). Nothing of the package is used.
+with s_j the scale of a column on all rows, `l = log(1 + exp(-y (t + log e)))` for classes -1 and 1 with `v = w`, and
+for counts over exposures y `exp(t) - y t - (y - y log y)` with `v = w e` (docs/theory/glm.md); e are exposures, the
+exponentials of offsets. Nothing of the package is used.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class Referee:
         """Losses, slopes and curvatures of all rows at predictors (m, n), of a weight of 1."""
         y, e = self.y.astype(kind), self.e.astype(kind)
         if self.loss == "logistic":
-            m = y * t
+            m = y * (t + np.log(e))
             share = np.exp(-np.maximum(m, 0) - np.log1p(np.exp(-np.abs(m))))  # 1 / (1 + exp(m))
             return np.maximum(-m, 0) + np.log1p(np.exp(-np.abs(m))), -y * share, share * (1 - share)
         rate = y / e

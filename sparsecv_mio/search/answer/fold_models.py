@@ -243,9 +243,9 @@ def _predict_by_rows(
         columns = np.array(supports[record.chosen_folds.which[fold]], dtype=np.int64)
         fit = refit_glm(data, plan.train_rows(fold), columns, record.gamma)
         of_fold = slice(plan.starts[fold], plan.starts[fold + 1])
-        predictors, exposures = fit.predictors(data, plan.scored_rows(fold)), data.dataset.row_exposure
-        means = INVERSE_LINKS[data.loss.target.link](predictors)
-        predicted[of_fold] = means if exposures is None else means * exposures[plan.scored_rows(fold)]
+        rows = plan.scored_rows(fold)
+        predictors = fit.predictors(data, rows) + data.dataset.offsets_of(rows)
+        predicted[of_fold] = INVERSE_LINKS[data.loss.target.link](predictors)
     return predicted
 
 

@@ -161,11 +161,11 @@ def order_columns(
 
 def _order_by_slope(data: StandardData, rows: IntArray | slice) -> IntArray:
     """Return the columns in the order of their marginal effect on the targets, forced ones first. O(rows q)."""
-    from sparsecv_mio.problem.row_losses import encode_row_targets  # loads what squares need not
+    from sparsecv_mio.problem.row_losses import encode_row_targets, row_loss  # loads what squares need not
 
-    V, (y, w) = data.of_columns(rows, np.arange(data.q)), encode_row_targets(data, rows)
-    centred = V - np.average(V, axis=0, weights=w)
-    slope = (w * (y - np.average(y, weights=w))) @ centred
+    V, (y, w), loss = data.of_columns(rows, np.arange(data.q)), encode_row_targets(data, rows), row_loss(data.loss)
+    centred, signs = V - np.average(V, axis=0, weights=w), loss.signs(y)
+    slope = (signs * loss.negative_gradient(signs * loss.origin(y, w), y, w)) @ centred
     score = slope**2 / np.maximum((w @ centred**2), np.finfo(float).tiny)
     order = np.argsort(-score, kind="stable")
     forced = np.isin(order, data.forced)

@@ -298,6 +298,7 @@ def data_info(data: StandardData) -> parts.DataInfo:
         weights=source.weights,
         class_weight="balanced" if source.class_weight else None,
         exposure=source.exposure,
+        offset=source.offset,
         loss=data.loss,
         total_weight=None if source.weights is None else float(source.weight_of(slice(0, source.n))),
         reading=parts.reading_info(source.reading),

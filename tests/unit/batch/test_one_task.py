@@ -156,7 +156,7 @@ def written(folder: Path) -> None:
         ({"drop": "z"}, {}, "data 'a': .*drop.*'z'"),
         ({}, {"folds": ["5", "500"]}, "data 'a': folds '500' need 500 rows but the data have 20"),
         ({}, {"folds": "five"}, "data 'a': folds 'five' are unknown"),
-        ({}, {"folds": "groups:z"}, "data 'a': id, fold, group, weight or exposure column 'z' is not in the data"),
+        ({}, {"folds": "groups:z"}, "fold, group, weight, exposure or offset column 'z' is not in the data"),
         ({}, {"folds": "15", "test": 0.5}, "data 'a': folds '15' need 15 rows but the data have 10"),
         ({}, {"test": 0.9}, "data 'a': test: a share of 0.9 leaves only 2 training rows"),
         ({}, {"refit": "training"}, "data 'a': refit training: requires a single fold, but the plan has 10"),

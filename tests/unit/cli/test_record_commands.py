@@ -432,7 +432,7 @@ def test_predictions_of_counts_say_which_exposures_they_need(tmp_path: Path, cap
     capsys.readouterr()
     assert run(["predict", str(answer), str(new)]) == 2
     error = capsys.readouterr().err
-    assert "needs the exposure of each row" in error and "column 'days' is not in the data" in error
+    assert "needs the exposure or the offset of each row" in error and "column 'days' is not in the data" in error
     for cell, said in (("", "empty"), ("abc", "'abc'"), ("0", "0"), ("-1", "-1")):
         line = f"column 'days' is {said} in row 2; give a number above 0, or remove the row\n"
         new.write_text(f"x,days\n1,2\n2,{cell}\n")
@@ -446,10 +446,10 @@ def test_predictions_of_counts_say_which_exposures_they_need(tmp_path: Path, cap
     ("options", "said"),
     [
         (["--id", "nobody"], "--id: column 'nobody' is not in the data"),
-        (["--id", "lpsa"], "column 'lpsa' is the target and cannot give folds, weights, exposures or ids too"),
+        (["--id", "lpsa"], "column 'lpsa' is the target and cannot give folds, weights, exposures, offsets or ids too"),
         (
             ["--id", "age", "--features", "age,svi"],
-            "column 'age' gives folds, weights, exposures or ids and cannot be a feature",
+            "column 'age' gives folds, weights, exposures, offsets or ids and cannot be a feature",
         ),
     ],
 )

@@ -61,7 +61,7 @@ def test_weights_of_a_file_and_bounds(frame: pd.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        ("age", "'age' gives folds, weights, exposures or ids"),
+        ("age", "'age' gives folds, weights, exposures, offsets or ids"),
         ("below", "below is -0.5 in row 1; give a weight of at least 0"),
         ("v", "--weights: column 'v' is not in"),
         ("text", "text is 'x' in row 1; give a weight of at least 0"),

@@ -10,7 +10,7 @@ import pytest
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.loss_targets import as_counts, check_training, exposure_columns, prepare_for_loss
+from sparsecv_mio.data.loss_targets import TargetColumns, as_counts, check_training, prepare_for_loss
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
@@ -33,12 +33,12 @@ def test_exposures_go_with_their_rows() -> None:
     assert without.row_exposure.tolist() == [1.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]  # type: ignore[union-attr]
     assert made.fingerprint != as_counts(data()).fingerprint == data().fingerprint
     assert as_counts(made).row_exposure is made.row_exposure is as_counts(made, "days").row_exposure and made.counts
-    assert exposure_columns("days") == ("days",) and exposure_columns(None) == ()
+    assert TargetColumns("days").names == ("days",) and TargetColumns().names == ()
 
 
 def test_only_counts_get_exposures() -> None:
-    assert prepare_for_loss(data(), Loss.SQUARED, None, None, None).row_exposure is None
-    assert prepare_for_loss(data(), Loss.POISSON, None, None, "days").row_exposure is not None
+    assert prepare_for_loss(data(), Loss.SQUARED).row_exposure is None
+    assert prepare_for_loss(data(), Loss.POISSON, columns=TargetColumns("days")).row_exposure is not None
 
 
 @pytest.mark.parametrize(

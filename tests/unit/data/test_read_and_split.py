@@ -9,6 +9,7 @@ import pytest
 
 import sparsecv_mio as sc
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.loss_targets import TargetColumns
 from sparsecv_mio.data.readers import read_data, requested_columns, split_rows
 from sparsecv_mio.errors import BadInput
 
@@ -16,12 +17,19 @@ FRAME = {"a": [1.0, 2.0, 4.0, 5.0], "y": [1.0, 0.0, 2.0, 3.0], "w": [0.0, 1.0, 2
 
 
 @pytest.mark.parametrize(
-    "wanted", [{"folds": "groups:nope"}, {"weights": "nope"}, {"id": "nope"}, {"exposure": "nope"}]
+    ("option", "wanted"),
+    [
+        ("folds", {"folds": "groups:nope"}),
+        ("weights", {"weights": "nope"}),
+        ("id", {"id": "nope"}),
+        ("exposure", {"of_target": TargetColumns(exposure="nope")}),
+        ("offset", {"of_target": TargetColumns(offset="nope")}),
+    ],
 )
-def test_the_option_of_a_missing_column_is_named(wanted: dict[str, Any]) -> None:
+def test_the_option_of_a_missing_column_is_named(option: str, wanted: dict[str, Any]) -> None:
     import pandas as pd
 
-    with pytest.raises(BadInput, match=f"^{next(iter(wanted))}: column 'nope' is not in the data"):
+    with pytest.raises(BadInput, match=f"^{option}: column 'nope' is not in the data"):
         read_data(pd.DataFrame(FRAME), "y", {}, requested_columns(**wanted))
 
 

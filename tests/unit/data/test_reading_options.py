@@ -458,8 +458,8 @@ BAD_WORDS = [
     ({"features": ["a", "y"]}, "is the target and cannot be a feature"),
     ({"drop": ["y"]}, "is the target and cannot be dropped"),
     ({"aux": ["y"]}, "is the target and cannot give folds"),
-    ({"aux": ["g"]}, "fold, group, weight or exposure column 'g' is not in the data"),
-    ({"aux": ["a"], "features": ["a"]}, "gives folds, weights, exposures or ids and cannot be a feature"),
+    ({"aux": ["g"]}, "fold, group, weight, exposure or offset column 'g' is not in the data"),
+    ({"aux": ["a"], "features": ["a"]}, "gives folds, weights, exposures, offsets or ids and cannot be a feature"),
     ({"drop": ["a", "b"]}, "no feature is left"),
     ({"features": []}, "no feature is left"),
 ]

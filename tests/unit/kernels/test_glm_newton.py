@@ -57,7 +57,7 @@ def rows_of(problem: GlmProblem, copy_of: list[int] | None = None) -> Rows:
     W = np.ascontiguousarray(problem.rows.T)
     first = problem.first_coefficient
     places = np.arange(len(W)) if copy_of is None else np.array([*range(first), *(j + first for j in copy_of)])
-    response = Response(problem.v, problem.y, problem.loss.code)
+    response = Response(problem.v, problem.y, problem.loss.find_code(problem.y))
     return Rows(W, response, problem.penalty, places, first, float(problem.start()[0]) if first else 0.0)
 
 

@@ -24,7 +24,7 @@ def centred(problem: GlmProblem) -> GlmProblem:
 def near_fit(problem: GlmProblem, off: float = 0.0) -> AllRows:
     """About the fit on all rows, or a point some way from it."""
     W, theta = np.ascontiguousarray(problem.rows.T), problem.start()
-    response = Response(problem.v, problem.y, problem.loss.code)
+    response = Response(problem.v, problem.y, problem.loss.find_code(problem.y))
     Z = Columns(W, np.arange(len(W)))
     newton(Z, response, problem.penalty, theta, 1e-28, np.inf, 0.0)
     return prepare_row_removal(Z, response, problem.penalty, theta * (1.0 + off))

@@ -24,11 +24,20 @@ from sparsecv_mio.problem.row_losses import LOG_LOSS, PoissonLoss, RowLoss
 N, LOSS = 4_000, PoissonLoss()
 
 
-@pytest.mark.parametrize("loss", [LOG_LOSS, PoissonLoss()], ids=lambda loss: str(loss.name))
-def test_a_code_names_the_same_loss(loss: RowLoss) -> None:
+SIGNS = np.where(np.arange(300) % 3 == 0, -1.0, 1.0)
+SHIFTED = SIGNS * np.exp(np.random.default_rng(2).uniform(-20.0, 20.0, 300))
+COUNTS = np.random.default_rng(3).poisson(1.0, 300).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("loss", "y"),
+    [(LOG_LOSS, SIGNS), (LOG_LOSS, SHIFTED), (PoissonLoss(), COUNTS)],
+    ids=["classes", "offsets", "counts"],
+)
+def test_a_code_names_the_same_loss(loss: RowLoss, y: np.ndarray) -> None:
     rng = np.random.default_rng(1)
-    m, y, v, n = rng.normal(size=300), rng.poisson(1.0, 300).astype(float), rng.uniform(0.5, 2.0, 300), 300
-    response, state, out = Response(v, y, loss.code), new_state(n), np.empty(n)
+    m, v, n = rng.normal(size=300), rng.uniform(0.5, 2.0, 300), 300
+    response, state, out = Response(v, y, loss.find_code(y)), new_state(n), np.empty(n)
     state.margins[:] = m
     fill(response, m, state)
     assert state.losses == pytest.approx(loss.losses(m, y), rel=1e-12, abs=1e-14)
@@ -70,8 +79,8 @@ def test_errors_of_margins_are_within_the_roundings_of_log_losses() -> None:
     v, off, out, state = rng.uniform(0.1, 3.0, n), 10.0 ** rng.uniform(-12, -1, n), np.empty(n), new_state(n)
     fill(Response(v, np.ones(n), LOGISTIC), m, state)
     total = log_loss_roundings(v, state, off, out)
-    moved = [np.abs(LOG_LOSS.losses(m + sign * off, m) - state.losses) for sign in (-1.0, 1.0)]
-    slopes = [np.abs(LOG_LOSS.negative_gradient(m + sign * off, m) - state.falls) for sign in (-1.0, 1.0)]
+    moved = [np.abs(LOG_LOSS.losses(m + sign * off, np.ones(n)) - state.losses) for sign in (-1.0, 1.0)]
+    slopes = [np.abs(LOG_LOSS.negative_gradient(m + sign * off, np.ones(n)) - state.falls) for sign in (-1.0, 1.0)]
     assert float(v @ np.maximum(*moved)) <= total and np.all(v * np.maximum(*slopes) <= out)
 
 

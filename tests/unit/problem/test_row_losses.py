@@ -90,7 +90,7 @@ def test_a_word_names_its_loss() -> None:
     assert row_loss(Loss.LOGISTIC) is LOG_LOSS and row_loss(Loss.POISSON).name == "poisson"
     assert {loss: row_loss(loss).name for loss in Loss} == {loss: str(loss) for loss in Loss}
     with pytest.raises(BadInput, match="its fits use moments"):
-        _ = row_loss(Loss.SQUARED).code
+        _ = row_loss(Loss.SQUARED).find_code(np.ones(1))
 
 
 @pytest.mark.parametrize("intercept", ["fold", "none"])

@@ -89,6 +89,7 @@ OTHER: dict[str, list[Any]] = {
     "positive": ["0"],
     "class_weight": ["balanced"],
     "exposure": ["days"],
+    "offset": ["days"],
 }
 EVERY = {field.name for field in fields(SearchOptions)} - {"restrictions"} | set(RESTRICTIONS)
 # what an option needs before it can be combined with a third one
@@ -100,6 +101,7 @@ NEEDS: dict[str, dict[str, str]] = {
     "positive": {"loss": "logistic"},
     "class_weight": {"loss": "logistic"},
     "exposure": {"loss": "poisson"},
+    "offset": {"loss": "poisson"},
 }
 
 
@@ -207,7 +209,7 @@ PAIRS = [  # every fourth one; the slow suite takes all
 def test_every_pair_is_refused_or_runs(pair: tuple[str, str]) -> None:
     """The rules are the whole story: what they let pass is searched to an answer, and keeps to what was asked."""
     ours = data(bool({"loss", "positive", "class_weight"}.intersection(pair)))
-    if "exposure" in pair:
+    if {"exposure", "offset"}.intersection(pair):
         ours = replace(ours, y=np.rint(np.abs(ours.y)), aux={"days": 1.0 + np.arange(ours.n) % 3})
     if "na_within" in pair:
         ours = replace(

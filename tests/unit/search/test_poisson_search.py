@@ -80,7 +80,7 @@ def test_exposures_enter_predictions(record: Record, tmp_path: Path) -> None:
         (["--method", "grid"], "--method grid: requires --loss squared, not poisson"),
         (["--proof", "x"], "not supported with --loss poisson"),
         (["--exposure", "hours"], "--exposure: column 'hours' is not in the data"),
-        (["--exposure", "a", "--features", "a,b"], "column 'a' gives folds, weights, exposures or ids"),
+        (["--exposure", "a", "--features", "a,b"], "column 'a' gives folds, weights, exposures, offsets or ids"),
         (["--gamma", "0"], "not supported with logistic and poisson loss"),
     ],
 )

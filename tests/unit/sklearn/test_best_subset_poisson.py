@@ -95,7 +95,7 @@ def test_what_is_refused() -> None:
         BestSubsetPoisson(2).fit(X, np.where(np.arange(80) == 1, -1.0, y))
     with pytest.raises(BadInput, match="y is 0 in every row"):
         BestSubsetPoisson(2).fit(X, np.zeros(80))
-    with pytest.raises(BadInput, match="exposure is 0 in row 3; give numbers above 0"):
+    with pytest.raises(BadInput, match="exposure is 0 in row 3; give a number above 0"):
         BestSubsetPoisson(2).fit(X, y, exposure=np.where(np.arange(80) == 2, 0.0, exposure))
     with pytest.raises(BadInput, match=r"exposure has the shape \(3,\); give a number above 0 for each of 80 rows"):
         BestSubsetPoissonCV(cv=3).fit(X, y, exposure=[1.0, 2.0, 3.0])
