@@ -165,7 +165,7 @@ def _parents(given: Any) -> Parents:
     name, parents, marks = (given[:cut], given[cut + 1 :], bare[cut + 1 :]) if cut > 0 else ("", "", "")
     if not name.strip() or ("|" in marks and "," in marks):
         raise BadInput(
-            f"hierarchy: {given!r} is none of strong, weak, AB=A,B (with all parents) and AB=A|B (with one at least)"
+            f"hierarchy: {given!r} is not one of strong, weak, AB=A,B (all parents) and AB=A|B (at least one parent)"
         )
     separator = "|" if "|" in marks else ","
     return Parents(unquoted_name(name), parse_names(parents, "hierarchy", separator), separator == ",")

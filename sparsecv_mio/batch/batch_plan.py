@@ -370,7 +370,7 @@ def _list_useless_settings(plan: Mapping[str, Any], tasks: Sequence[Task]) -> It
     """Yield a message for every setting that no estimator uses, is deprecated, or leaves the test rows unchanged."""
     for name in plan.get("vary", {}):
         if not any(name in task.settings for task in tasks):
-            yield f"setting {name!r} is not used by any estimator of the plan"
+            yield f"setting {name!r} is not used by any estimator of the plan; remove it"
     for name, advice in DEPRECATED.items():
         if any(task.settings.get(name) for task in tasks):
             yield f"setting {name!r} {advice}"
@@ -389,7 +389,7 @@ def lists_of_numbers(tasks: Iterable[Task]) -> list[str]:
     Examples
     --------
     >>> lists_of_numbers(make_tasks({"data": [{"sklearn": "diabetes"}], "vary": {"gamma": [0.1, 1.0]}}))
-    ['2 values of gamma make one task each; for a grid with both values, write the string "0.1,1.0"']
+    ['each of the 2 values of gamma makes a separate task; for one grid of both values, write the string "0.1,1.0"']
     """
     notes, settings = [], [task.settings for task in tasks]
     for name in ("gamma", "tau"):
@@ -397,8 +397,8 @@ def lists_of_numbers(tasks: Iterable[Task]) -> list[str]:
         if len(values) > 1:
             which = "both" if len(values) == 2 else "all"
             notes.append(
-                f"{len(values)} values of {name} make one task each; for a grid with {which} values, write the string "
-                f'"{",".join(map(str, values))}"'
+                f"each of the {len(values)} values of {name} makes a separate task; for one grid of {which} values, "
+                f'write the string "{",".join(map(str, values))}"'
             )
     return notes
 

@@ -67,7 +67,11 @@ def draw_profile(ax: Axes, table: pd.DataFrame, value: str, names: Sequence[str]
         steps = np.concatenate([[1.0], finite, [end]])
         share = np.concatenate([[0.0], np.arange(1.0, len(finite) + 1.0), [float(len(finite))]]) / max(len(ratios), 1)
         ax.step(steps, share, where="post", label=literal(str(name)), color=_colour(names, str(name)), linewidth=1.6)
-    ax.set(xlabel=literal(f"{value}: factor of the best"), ylabel="share of problems", ylim=(0.0, 1.03))
+    ax.set(
+        xlabel=literal(f"{value}, divided by the best value of the problem"),
+        ylabel="share of problems",
+        ylim=(0.0, 1.03),
+    )
     ax.set_xlim(1.0, end)
     if end > LOGARITHMIC_RATIO:
         ax.set_xscale("log")

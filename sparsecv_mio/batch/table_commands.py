@@ -127,8 +127,8 @@ class Drawing:
     panels: str | None = option(
         None,
         "A,B,...",
-        "Columns of the table whose values have separate panels. [data, if box plots have few data sets; otherwise "
-        "one panel]",
+        "Columns of the table; each of their values has a separate panel. [data, if box plots have few data sets; "
+        "otherwise one panel]",
     )
 
     def figure(self, path: str, chosen: RunSelection) -> Figure:

@@ -151,7 +151,9 @@ def _pairs_to_refit(checks: Checks, average: Average, design: Design) -> list[in
     places = [i for i, pair in enumerate(average.pairs) if pair.folds]
     if _may_fit(design, [average.pairs[i].tau + 1.0 for i in places]):
         return places
-    checks.reread.append("average (not checked whether it omits a pair: too many rows and folds to refit)")
+    checks.reread.append(
+        "average (whether it omits a pair is not checked, because there are too many rows and folds to refit)"
+    )
     return [i for i in places if average.pairs[i].fit is not None]
 
 
@@ -186,7 +188,10 @@ def _distances(checks: Checks, record: Record, average: Average, design: Design,
         if row is not None and row.folds_decided == row.folds:
             checks.close(f"average.pairs[{i}].folds", row.cv_error, mean, FOLLOWS_RTOL * mean + off)
     checks.mark_recomputed_fields("average.pairs[].distance")
-    checks.end_part(f"distances of {len(places)} pairs from the best pair, by refits of their folds")
+    checks.end_part(
+        f"differences in CV error, in standard errors, between {len(places)} pairs and the best pair, by refits of "
+        "their folds"
+    )
 
 
 def _may_fit(design: Design, sizes: list[float]) -> bool:

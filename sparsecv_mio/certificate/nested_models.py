@@ -57,7 +57,7 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     _outer_classes(checks, record, (dataset, outer), nested)
     checks.mark_bounded_fields("nested.folds[].fold")
     checks.leaves("not checked: whether the status is right", "nested.folds[].status")
-    checks.end_part(f"error of the {len(errors)} models that were chosen with an outer fold held out")
+    checks.end_part(f"held-out errors of {len(errors)} models, each chosen with one outer fold held out")
 
 
 def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], nested: Nested) -> None:
@@ -224,11 +224,11 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
         checks.close(f"{place}error", tried.error, error, SAME * error)
     best = min(chosen.tried, key=lambda one: (one.error, one.weight))
     checks.mark_bounded_fields(f"{path}tried[].folds[].fold", f"{path}tried[].weight")
-    checks.leaves("not checked: whether the weight chooses these models", f"{path}tried[].weight")
+    checks.leaves("not checked: whether this weight leads to these models", f"{path}tried[].weight")
     distinct = len({weighed.weight for weighed in chosen.tried}) == len(chosen.tried)
     checks.require(distinct, f"{path}tried", "has the same weight twice")
     for j, weighed_error in enumerate(chosen.tried):
         checks.require(weighed_error.weight >= 0.0, f"{path}tried[{j}].weight", f"{weighed_error.weight!r} is below 0")
     words = f"is {chosen.weight!r}, but the weight with the minimum error is {best.weight!r}"
     checks.require(chosen.weight == best.weight, f"{path}weight", words)
-    checks.end_part(f"nested errors of the models that each of {len(chosen.tried)} weights of the instability chose")
+    checks.end_part(f"nested errors of the models chosen with each of {len(chosen.tried)} weights of the instability")

@@ -460,7 +460,9 @@ def check_by_enumeration(
         words = f"is {error!r}, but the recomputed CV error at gamma {gamma!r} is {low!r}"
         checks.require(low - room <= error <= high + room, f"continuous.curve_errors[{at}]", words)
     share = "all" if len(tried) == len(continuous.pieces) else f"{len(tried)}"
-    words = f"bounds and supports of {share} pieces at their ends and middles, by enumeration of all supports"
+    words = (
+        f"bounds and supports of {share} intervals of gamma at their ends and midpoints, by enumeration of all supports"
+    )
     checks.end_part(words)
 
 

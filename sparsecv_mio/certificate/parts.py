@@ -542,7 +542,9 @@ def _check_part(inside: Mapping[str, Any], known: frozenset[str], path: str, adj
         raise CorruptStore(f"record: field {path}.low is not below high")
     if "coefficients" in inside and set(inside["coefficients"]) != {*inside["support"], *adjusted}:
         place = f"{path}.coefficients".lstrip(".")
-        raise CorruptStore(f"record: field {place} do not belong to the features of support")
+        raise CorruptStore(
+            f"record: field {place} must have one value for each feature of support and each adjusted column"
+        )
 
 
 def _flat(value: Any) -> Iterator[Any]:

@@ -188,7 +188,7 @@ def _check_refitted_changes(
         worst = said
     checks.close("stability.instability", stable.instability, worst, slack)
     right = stable.fold < plan.k and bool(by_fold[stable.fold] >= by_fold.max() - slack)
-    words = f"is {stable.fold}, but fold {int(by_fold.argmax())} changes the model more"
+    words = f"is {stable.fold}, but holding out fold {int(by_fold.argmax())} changes the losses more"
     checks.require(right, "stability.fold", words)
     return checks.end_part("instability of the model at the supports of the record, by refits")
 

@@ -263,7 +263,8 @@ class PanelledCommand(TyperCommand):
         for word, value in pairwise(words):
             if value in options and word in options and not getattr(options[word], "is_flag", True):
                 raise BadInput(
-                    f"{word}: the value is missing, because the option {value} follows; name a file as ./{value}"
+                    f"{word}: the value is missing, because {value} follows, which is read as an option; if it is a "
+                    f"file, write ./{value}"
                 )
         return super().parse_args(ctx, args)
 

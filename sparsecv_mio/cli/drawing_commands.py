@@ -38,8 +38,8 @@ def read_to_draw(path: str, stored: StoredRecord) -> Dataset:
 @with_declared_options()
 def report(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
-    data: str | None = option(None, "DATA", "Data of the record. With it, the report also shows the coefficients for "
-                                            "each tau. [none]"),
+    data: str | None = option(None, "DATA", "Data of the record. If you give this file, the report also shows the "
+                                            "coefficients for each tau. [none]"),
     style: str = option("report", "", "report: the whole report; publication: the table of the model for a paper, and "
                                       "(not in .csv) texts on methods and results.", ("report", "publication")),
     out: str | None = option(None, "FILE", "Output file: .html (one page), .md or .tex (tables); with --style "
@@ -111,7 +111,8 @@ PANELS = (  # panels of a record
 PLOT_DATA = option(
     None,
     "DATA",
-    "Data of the record. With it, the figure also shows the coefficients for each tau, in comparable units.",
+    "Data of the record. If you give this file, the figure also shows the coefficients for each tau, in comparable "
+    "units.",
 )
 PLOT_PANEL = option(
     PANELS[0],

@@ -131,7 +131,8 @@ def near(
     table: Given,
     rows: Given,
     losses: Given,
-    within: str = option("1%", "SHARE", "Maximum relative excess over the best value of each size: 1% or 0.01."),
+    within: str = option("1%", "SHARE", "Maximum relative excess over the best value of each size, such as 1% or "
+                                        "0.01."),
     most: str = option("1000", "N", "Maximum number of models for each size; or all."),
     by: str | None = None,
     gamma: str | None = option(None, "G", "Ridge weight. [chosen by cross-validation]"),
@@ -213,7 +214,7 @@ def bounds(
     json: str | None = None,
     quiet: bool = False,
 ) -> int:  # fmt: skip
-    """Bound the CV error of every (tau, gamma) by convex relaxations, without branching.
+    """Bound the CV error of every (tau, gamma) pair by convex relaxations, without branching.
 
     Each interval is certified to contain the CV error of the exact best subsets. The column `estimate` is the CV error
     at the solutions of the relaxations, and is not certified.
@@ -236,7 +237,7 @@ def bounds(
         adjusted = how.by_names(dataset).restrictions.adjust
         levels = describe_single_levels(name for name in dataset.names if name not in adjusted)
         if levels and not quiet:
-            ending.tell(f"note: {levels}; `solve` and `near` may count all levels of a column as one")
+            ending.tell(f"note: {levels}; `solve` and `near` may count all levels of a column as one feature")
 
         with counting_bar(quiet, "folds bounded") as progress, compilation_lines(quiet):
             bounded = bound_cv_errors(

@@ -151,7 +151,7 @@ def verify(
     data: DataFile,
     *,
     reading: Given,
-    full: bool = option(False, "", "List every bounded field with its bound."),
+    full: bool = option(False, "", "List every field that lies within recomputed bounds, with these bounds."),
     quiet: bool = option(False, "", "Print only fields that disagree or could not be verified.", also="-q"),
 ) -> int:  # fmt: skip
     """Check a record against the data.
@@ -237,8 +237,8 @@ def predict(
     are printed next to the cross-validation error. Each line begins with the number of its row, counted from 1 without
     the header. NA means that the row has no prediction.
 
-    The file is read in the same way as the data of the record, unless options give another format. Lines that the
-    record skipped in its own data, such as units, are skipped only if the file cannot be read with them.
+    The file is read in the same way as the data of the record, unless options give another format. Lines that were
+    skipped in the data of the record, such as units, are skipped in this file only if it cannot be read otherwise.
     """
     session.check_outputs({"--out": out}, [record, data, *filter(None, [train])])
     stored = _one_model(_record_before(record, data, "predict"), record)

@@ -281,7 +281,8 @@ def run_preparation(work: Callable[[], T], stop: threading.Event, options: Any) 
     def too_early() -> T:
         raise_if_interrupted(stop)
         raise OutOfTime(
-            f"--time-limit: {deadline.limit:g} s ended before the data were read, so no answer exists; give more time"
+            f"--time-limit: the limit of {deadline.limit:g} s ended before the data were read, so no answer exists; "
+            "give more time"
         )
 
     outcome = run_within_limit(work, deadline, too_early, grace=LOADING_GRACE)

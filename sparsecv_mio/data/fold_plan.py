@@ -438,9 +438,9 @@ def plan_of_labels(labels: IntArray, spec: str, seed: int | None = None, single:
     if k == 0 or (n and int(labels.min()) < -1):
         raise BadInput(f"folds {spec!r}: labels must be 0..k-1, or -1 for rows never held out, with at least one fold")
     if k > n:
-        raise BadInput(f"folds {spec!r} need {k} folds but the data have {n} rows; ask for fewer folds")
+        raise BadInput(f"folds {spec!r} need {k} folds but the data have {n} rows; give fewer folds")
     if k == 1 and not single:
-        raise BadInput(f"folds {spec!r} make a single fold; ask for at least two, or holdout:F for one scored fold")
+        raise BadInput(f"folds {spec!r} make a single fold; give at least two, or holdout:F for one scored fold")
     sizes = np.bincount(labels[labels >= 0], minlength=k)
     if not sizes.all():
         raise BadInput(f"folds {spec!r}: no row has the label {int(np.argmin(sizes))}; every fold must hold out a row")

@@ -143,7 +143,9 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
         if wanted not in names:
             meant = did_you_mean(wanted, names)
             named = " and ".join(names)
-            raise BadInput(f"positive {wanted!r}: the classes of {dataset.target!r} are {named}{meant}")
+            raise BadInput(
+                f"positive: {wanted!r} is not a class of {dataset.target!r}, whose classes are {named}{meant}"
+            )
         if wanted == names[0]:
             names, ones, swapped = (names[1], names[0]), ~ones, not swapped
     check_spreads(dataset, "logistic")

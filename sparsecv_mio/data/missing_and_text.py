@@ -465,7 +465,10 @@ def _check_levels(
                 empty = " (or leave the cell empty: it counts as missing)"
             elif how.na is Missing.DROP:
                 empty = " (or leave the cell empty: the row has no prediction)"
-            said.append(f"column {column.name!r} holds {words}, not one of its values: {words_of_model}{empty}")
+            said.append(
+                f"column {column.name!r} holds {words}, but its values in the data of the model are "
+                f"{words_of_model}{empty}"
+            )
     if said:
         more = f"; and {several(len(said) - MOST_NAMED, 'more column')}" if len(said) > MOST_NAMED else ""
         raise BadInput("; ".join(said[:MOST_NAMED]) + more + _advise_skipping(whole, how, places))

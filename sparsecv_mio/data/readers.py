@@ -558,7 +558,7 @@ def _known_kind(file: Path, how: Reading) -> str:
     if kind in OTHERS:
         call = OTHERS[kind].format(file=repr(str(file)))
         python = f"in Python give sc.solve({call}, target=...)"
-        raise BadInput(f"file {str(file)!r} is read by way of pandas; {python}, or save it as .csv")
+        raise BadInput(f"file {str(file)!r} must first be read with pandas; {python}, or save it as .csv")
     if file.suffix.lower() in text_tables.PACKED or kind not in (*SUFFIXES, *MATRICES):
         kinds = ", ".join((*TEXT[:3], SUFFIXES[0], FEATHER[0], *MATRICES))
         shown = f"{kind}{file.suffix}" if file.suffix.lower() in text_tables.PACKED else file.suffix

@@ -738,9 +738,9 @@ def _describe_factors_of_subjects(data: Dataset, folds: FoldPlan) -> list[str]:
         together, quoted = quote_names([f"groups:{factor}"]), quote_names([factor])
         sizes = f"{rows.min()} rows" if rows.min() == rows.max() else f"{rows.min()} to {rows.max()} rows"
         notes.append(
-            f"column {factor!r} is a factor with {len(rows):,} levels of {sizes} each, which folds "
-            "share: if its levels are subjects, the CV error is too low for new ones; "
-            f"--folds {together} holds all rows of a level out together, --drop {quoted} omits the column"
+            f"column {factor!r} is a factor with {len(rows):,} levels of {sizes} each, and the rows of a level are in "
+            f"several folds: if the levels are subjects, the CV error is too low for new subjects; --folds {together} "
+            f"holds all rows of a level out together, --drop {quoted} omits the column"
         )
     return notes
 

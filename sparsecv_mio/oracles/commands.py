@@ -333,8 +333,8 @@ def loocv(
 ) -> int:  # fmt: skip
     """Count the leave-one-out errors of a linear classifier.
 
-    Bounds from one fit determine the predicted sign of most held-out rows. The other rows take a certified Newton step,
-    or a training that stops when the sign is certain. The objective is that of the paper,
+    Bounds from one fit determine the predicted sign of most held-out rows. For the other rows, the command takes a
+    certified Newton step, or trains a model until the sign is certain. The objective is that of the paper,
     (1/n) sum_i loss_i + (lam/2) ||w||^2. The two values of the target become the labels -1 (the smaller value) and +1.
     By default, columns are not scaled and there is no intercept; --scale and --intercept change this.
     """

@@ -453,16 +453,16 @@ def _pictures(record: Record) -> list[Picture]:
     words = "; ".join(filter(None, (words, size_rows.advise_full_curve(record))))
     pictures = [_picture("cv-error", f"{words}.", 4.1, record_plots.plot_cv_error, record)]
     if record.continuous is not None:
-        words = "CV error over the interval of gamma, with the certified bound of every piece. The CV error jumps "
-        words += "where the best subset of a fold changes."
+        words = "CV error over the interval of gamma, with certified bounds for every part of the interval. The CV "
+        words += "error jumps where the best subset of a fold changes."
         pictures.append(_picture("every-gamma", words, 4.4, record_plots.plot_every_gamma, record))
     if len(sizes) > 1 < len({row.gamma for row in record.table}):
-        excluded = "; hatched pairs are excluded by bound, and their colours may be too low"
+        excluded = "; hatched pairs are excluded by bound, and their CV errors may be higher than their colours show"
         words = f"CV error of every pair of the grid{excluded if 'excluded' in states else ''}."
         pictures.append(_picture("grid", words, 4.1, record_plots.plot_grid, record))
         words = "Certified lower bound of every pair, in % above the smallest CV error found. Green pairs are "
-        words += "certified to be worse. Bounds of brown pairs are below that error; a brown pair is excluded as well "
-        words += "if its bound is lower by at most the gap."
+        words += "certified to be worse. The bound of a brown pair is below the smallest CV error found; the pair is "
+        words += "excluded nevertheless if the difference is at most the gap."
         pictures.append(_picture("bounds", words, 4.3, record_plots.plot_bounds, record))
     features = {name for support in record.chosen_folds.supports for name in support} | set(record.support)
     words = "Number of folds that select each feature at the reported pair. Features that only some folds select come "

@@ -164,12 +164,10 @@ def explain_excluded(record: Record, rows: Iterable[SizeRow]) -> str:
     computed = (
         " (--gap 0 computes it)" if not few_solved and record.request.gap > 0.0 and record.continuous is None else ""
     )
-    reason = (
-        "this tau is certified not to improve" if record.continuous is not None else "no gamma improves (certified)"
-    )
+    reason = "this tau is" if record.continuous is not None else "this tau, at every gamma of the grid, is"
     return (
-        f"excluded: {reason} on the minimum CV error by more than the gap; the CV error may be far above the printed "
-        f"bound{computed}"
+        f"excluded: {reason} certified not to improve on the minimum CV error by more than the gap; the CV error may "
+        f"be far above the printed bound{computed}"
     )
 
 

@@ -92,8 +92,8 @@ if TYPE_CHECKING:
 
 
 NO_OUTER_FOLD = (
-    "stability: the time limit ended before the first outer fold, so the weight of the instability is 0 (no weight was "
-    "tried); give a longer time limit"
+    "stability: the time limit ended before the first outer fold was done, so the weight of the instability is 0 (no "
+    "weight was tried); give a longer time limit"
 )
 OUTER = 5  # number of outer folds
 OVER_TRAINING_ROWS = "over the training rows of each fold; for the model of all rows, over all rows"

@@ -195,12 +195,12 @@ class BestSubsetPoisson(OfOneGamma, SparseCountModel):
         X : (n, p) array_like
             Features.
         y : (n,) array_like
-            Counts, from 0 on; they need not be whole.
+            Nonnegative counts; they need not be integers.
         sample_weight : (n,) array_like, optional
             Row weights; a row of weight 0 is ignored.
         exposure : (n,) array_like, optional
-            How long, or of how many, each row was counted, above 0; 1 by default. The same fit has `PoissonRegressor`
-            of rates, `fit(X, y / exposure, sample_weight=sample_weight * exposure)`.
+            Positive exposures (the time or population behind each count); 1 by default. `PoissonRegressor` makes
+            the same fit from rates: `fit(X, y / exposure, sample_weight=sample_weight * exposure)`.
         offset : (n,) array_like, optional
             Numbers that are added to the linear predictor; an offset of `log(e)` equals an exposure of e.
 

@@ -129,9 +129,9 @@ def test_settings_that_no_estimator_uses_are_told(tmp_path: Path) -> None:
     assert told == []
     plan = written(tmp_path, PLAN_PLAN.replace("[vary]", '[vary]\nway = "tree"'))
     read_plan(plan, warn=told.append)
-    assert told == ["setting 'way' is not used by any estimator of the plan"]
+    assert told == ["setting 'way' is not used by any estimator of the plan; remove it"]
     read_plan(plan, ["estimator=['treecv','lasso']"], warn=told.append)
-    unused = [f"setting {name!r} is not used by any estimator of the plan" for name in ("method", "gamma")]
+    unused = [f"setting {name!r} is not used by any estimator of the plan; remove it" for name in ("method", "gamma")]
     assert told[1:] == unused
 
 
@@ -158,7 +158,7 @@ def test_seeds_that_share_their_test_rows_are_told(tmp_path: Path) -> None:
 def test_a_list_of_gammas_is_no_grid(tmp_path: Path) -> None:
     tasks = read_plan(written(tmp_path), ["gamma=[0.1, 1.0, 10]", "tau='1:3'"])
     assert lists_of_numbers(tasks) == [
-        '3 values of gamma make one task each; for a grid with all values, write the string "0.1,1.0,10"'
+        'each of the 3 values of gamma makes a separate task; for one grid of all values, write the string "0.1,1.0,10"'
     ]
     assert lists_of_numbers(read_plan(written(tmp_path))) == []
 

@@ -74,7 +74,7 @@ WRONG = [
     (["request", "taus"], [], "request.taus is empty"),
     (["support"], ["c"], "support names 'c', which is not in data.names"),
     (["coefficients"], {"c": 1.0}, "coefficients names 'c', which is not in data.names"),
-    (["coefficients"], {}, "coefficients do not belong to the features of support"),
+    (["coefficients"], {}, "coefficients must have one value for each feature of support"),
     (["chosen_folds", 1, "support"], ["c"], "chosen_folds.supports names 'c'"),
     (["chosen_folds", 1, "error"], -1.0, "chosen_folds.error has a negative number"),
     (["table", 1, "upper"], -1.0, "table[1].upper has a negative number"),

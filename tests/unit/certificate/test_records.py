@@ -119,7 +119,7 @@ def test_a_frame_of_words_is_read_as_the_training_rows_were() -> None:
     assert found.support == ("town=Oslo", "x")
     plain = frame.assign(**{"town=Oslo": (frame.town == "Oslo") * 1.0})
     assert found.predict(frame[["x", "town"]]) == pytest.approx(found.predict(plain), rel=1e-12)
-    with pytest.raises(sc.SparseCVError, match="'Paris' in row 1, not one of its values"):
+    with pytest.raises(sc.SparseCVError, match="'Paris' in row 1, but its values in the data of the model are"):
         found.predict(frame.assign(town="Paris"))
 
 

@@ -71,7 +71,7 @@ def test_hierarchy_by_names(products: Path, word: str, tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["--at-most", "2"], "at-most: '2' is not K:A,B,..."),
-        (["--hierarchy", "bmi"], "hierarchy: 'bmi' is none of strong, weak"),
+        (["--hierarchy", "bmi"], "hierarchy: 'bmi' is not one of strong, weak"),
         (["--hierarchy", "strong"], "hierarchy: no feature has the name of a product"),
         (["--nonnegative", "nose"], "--nonnegative: 'nose' is not a feature"),
         (["--nonnegative", "all", "--method", "rounds"], "nonnegative: requires --method auto, algorithm1 or grid"),

@@ -66,7 +66,9 @@ def test_a_limit_before_the_data_are_read_gives_no_answer(
     assert run([*SOLVE, "--time-limit", "1", "--json", str(record)]) == 2  # 3 promises an answer
     shown = capsys.readouterr()
     assert not shown.out and not record.exists()
-    assert "--time-limit: 1 s ended before the data were read, so no answer exists; give more time" in shown.err
+    assert (
+        "--time-limit: the limit of 1 s ended before the data were read, so no answer exists; give more time"
+    ) in shown.err
 
 
 def test_work_before_the_search_counts_in_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,7 +170,7 @@ def test_inspect_takes_a_loss_and_proposes_it(tmp_path: Path, capsys: pytest.Cap
 
 def test_an_option_whose_value_was_forgotten_is_named(table: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["solve", table, "-t", "y", "--resume", "--json", "x.json"]) == 2
-    assert "--resume: the value is missing, because the option --json follows" in capsys.readouterr().err
+    assert "--resume: the value is missing, because --json follows" in capsys.readouterr().err
 
 
 def test_predict_says_what_it_filled_and_where_a_bad_cell_is(

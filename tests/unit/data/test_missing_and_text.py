@@ -160,7 +160,10 @@ def test_new_rows_are_read_alike(tmp_path: Path) -> None:
     assert rows.X[:, place["age"]].tolist() == [35.0, 20.0] and rows.X[:, place["smoker"]].tolist() == [0.0, 1.0]
     assert rows.X[:, [place["city=Oslo"], place["city=(missing)"]]].tolist() == [[1.0, 0.0], [0.0, 1.0]]
     path.write_text("smoker,city,age\nno,Paris,1\n")
-    words = r"column 'city' holds 'Paris' in row 1, not one of its values: Oslo, Rome \(or leave the cell empty: .*\)$"
+    words = (
+        r"column 'city' holds 'Paris' in row 1, but its values in the data of the model are Oslo, Rome \(or leave the "
+        r"cell empty: .*\)$"
+    )
     with pytest.raises(BadInput, match=words):
         read_new_rows(path, ["city=Oslo"], "y", learnt)
     path.write_text("smoker,age\n,1\n")
@@ -175,9 +178,13 @@ def test_all_words_that_no_model_knows_are_named(tmp_path: Path) -> None:
     path.write_text("smoker,city,age\nno,Paris,1\nperhaps,Rome,2\nno,Wien,3\nno,Paris,4\n")
     with pytest.raises(BadInput) as refused:
         read_new_rows(path, ["city=Oslo", "smoker"], "y", learnt)
-    city = "column 'city' holds 'Paris' in row 1, 'Wien' in row 3, not one of its values: Oslo, Rome"
+    city = (
+        "column 'city' holds 'Paris' in row 1, 'Wien' in row 3, but its values in the data of the model are Oslo, Rome"
+    )
     city += " (or leave the cell empty: it counts as missing)"
-    assert str(refused.value) == f"column 'smoker' holds 'perhaps' in row 2, not one of its values: no, yes; {city}"
+    assert str(refused.value) == (
+        f"column 'smoker' holds 'perhaps' in row 2, but its values in the data of the model are no, yes; {city}"
+    )
 
 
 def test_new_rows_may_have_gaps_where_the_first_had_none(tmp_path: Path) -> None:
@@ -608,7 +615,7 @@ def test_the_remedy_for_new_rows_that_are_refused_reads_the_others(tmp_path: Pat
         return read_new_rows(path, ["city=Rome", "age"], "y", learnt, are_lines_given=True).data.n
 
     unknown = "# cm\nage,city\n1,Rome\n2,Wien\n3,Oslo\n4,Oslo\n5,Bern\n"
-    with pytest.raises(BadInput, match="values: Oslo, Rome; `sparsecv predict --skip-lines 1,4,7` leaves these rows"):
+    with pytest.raises(BadInput, match="model are Oslo, Rome; `sparsecv predict --skip-lines 1,4,7` leaves these rows"):
         read(unknown, skip_lines="1")
     assert read(unknown, skip_lines="1,4,7") == 3
     with pytest.raises(BadInput, match=r"leave the cell empty: the row has no prediction\); `sparsecv"):

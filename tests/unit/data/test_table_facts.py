@@ -284,7 +284,9 @@ def test_a_factor_with_a_level_for_every_few_rows_is_named(tmp_path: Path) -> No
     onehot = {"encode": "onehot"}
     for folds in ("5", "loo", "stratified:5", "2x5"):
         (note,) = warned(12, 60, folds, onehot)
-        assert note.startswith("column 'a person' is a factor with 12 levels of 5 rows each, which folds share")
+        assert note.startswith(
+            "column 'a person' is a factor with 12 levels of 5 rows each, and the rows of a level are in several folds"
+        )
         assert "--folds 'groups:a person' holds" in note and "--drop 'a person' omits the column" in note
     (note,) = warned(12, 50, "5", onehot)
     assert "12 levels of 4 to 5 rows each" in note

@@ -44,7 +44,9 @@ def test_words_keep_their_names(tmp_path: Path) -> None:
     turned = as_two_classes(data, "no")
     assert turned.classes == ("yes", "no") and turned.y.tolist() == [1.0, 0.0, 1.0, 0.0]
     assert encode_classes(data, ("yes", "no")).fingerprint == turned.fingerprint != as_two_classes(data).fingerprint
-    with pytest.raises(BadInput, match="positive 'yse': the classes of 'outcome' are no and yes .did you mean 'yes'"):
+    with pytest.raises(
+        BadInput, match="positive: 'yse' is not a class of 'outcome', whose classes are no and yes .did you mean 'yes'"
+    ):
         as_two_classes(data, "yse")
     file.write_text("a,outcome\n1,False\n2,True\n3,False\n4,True\n")
     data = read_dataset(file, "outcome", two_words=True)

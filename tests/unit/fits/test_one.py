@@ -155,7 +155,7 @@ def test_two_classes_and_what_does_not_go_with_them() -> None:
     balanced = fit_one(data, tau=1, gamma=0.3, loss="logistic", class_weight="balanced")
     assert balanced.data.class_weight == "balanced" and verify(balanced, data).ok
     for words, message in (
-        ({"positive": "maybe"}, "the classes of 'ill' are no and yes"),
+        ({"positive": "maybe"}, "'maybe' is not a class of 'ill', whose classes are no and yes"),
         ({"intercept": "global"}, "requires intercept fold or none"),
         ({"assume_box": 3.0}, "loss logistic: not supported with assume-box"),
         (

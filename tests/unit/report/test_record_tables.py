@@ -74,7 +74,10 @@ def test_estimates_are_marked(record: Record) -> None:
     other = replace(record, table=(row, *record.table[1:]))
     text = printed(lambda console: print_answer(console, other), 200)
     assert f" {row.tau} " in text and "~" not in text
-    assert "\nexcluded: no gamma improves (certified) on the minimum CV error by more than the gap" in text
+    assert (
+        "\nexcluded: this tau, at every gamma of the grid, is certified not to improve on the minimum CV error by "
+        "more than the gap"
+    ) in text
     ended = replace(marked, status="limit")
     text = printed(lambda console: print_answer(console, ended), 200)
     assert (

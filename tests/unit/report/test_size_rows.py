@@ -65,7 +65,10 @@ def test_screen_and_report_show_the_same_bounds_and_no_estimate(relapses: tuple[
             else:
                 assert line[1] == format_number(one.row.gamma) and line[1] in printed_line
         assert "~" not in shown.partition("settings of")[0]
-        assert "excluded: no gamma improves (certified) on the minimum CV error by more than the gap" in shown
+        assert (
+            "excluded: this tau, at every gamma of the grid, is certified not to improve on the minimum CV error by "
+            "more than the gap"
+        ) in shown
         advice = f"{n_excluded} of {len(rows)} sizes have only bounds; --gap 0 computes the CV error of every size"
         assert advice in shown and advice in by_tau.caption and "computes it" not in shown
     excluded = {(row.gamma, row.tau) for row in found.table if row.status == "excluded" and row.estimate}

@@ -275,7 +275,7 @@ def test_the_command_prints_and_stores_it(tmp_path: Path, capsys: pytest.Capture
     record, ours = Record.from_json(out.read_text()), solved_nested()
     assert record.nested == ours.nested
     assert run(["verify", str(out), str(path)]) == 0
-    assert "error of the 3 models that were chosen with an outer fold held out" in capsys.readouterr().out
+    assert "held-out errors of 3 models, each chosen with one outer fold held out" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("folds", ["groups:g", "groups:g:4", "loo", "column:g", "labels"])
