@@ -40,7 +40,7 @@ from sparsecv_mio.trees.allowed_supports import Family, column_array, columns_in
 from sparsecv_mio.trees.listing import MetSupports
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.subsets import MOST_REFITTED, MOST_TRIED, UNLIMITED, BestSubset, BestSubsets, OpenNodes
-from sparsecv_mio.units import KEEP_RTOL, OUTWARD
+from sparsecv_mio.units import KEEP_RTOL, OUTWARD, TIE_RTOL
 
 PROXIMAL_STEPS = 60  # maximum number of proximal steps of a node's relaxation
 SIGN_RTOL = 2.0 * KEEP_RTOL  # margin, as a share of the best objective, from which the rows decide about signs
@@ -409,7 +409,10 @@ class RestrictedTree:
         point : NodePoint
             Point with the coefficients and dropping costs of the fit.
         """
-        at = np.flatnonzero(self._counts(np.arange(self.form.m), point.b))
+        is_used = self._counts(np.arange(self.form.m), point.b)
+        if TIE_RTOL * self.upper <= NULL_COST * self.form.yy:  # effects that round to zero may separate ties
+            is_used |= (self.sign == 0) & (point.b != 0.0)
+        at = np.flatnonzero(is_used)
         used = make_mask(self.form.columns[at].tolist())
         support = self.family.complete_mask(inside | used, free)
         if support is None or support & ~(inside | free) or used & ~(inside | free):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import full_problem
+from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.trees.fits_with_rounding import fit_from_moments, objective_rounding, tie_margin
 
 
@@ -39,3 +41,15 @@ def test_a_singular_support_has_no_value() -> None:
 def test_margins_grow_with_the_value() -> None:
     problem = SparseProblem(np.eye(1), np.ones(1), 2.0, np.ones(1), 1.0, 4, np.zeros(1), 0.0)
     assert 0.0 < objective_rounding(problem) == tie_margin(problem, 0.0) < tie_margin(problem, 1.0) < 1e-7
+
+
+@pytest.mark.parametrize("seed", [0, 1, 5])
+def test_effects_of_a_share_of_1e24_separate_supports_with_factors(seed: int) -> None:
+    """All fits are perfect up to 1e-24 of the target; their residuals decide which column is second."""
+    rng = np.random.default_rng(seed)
+    a = 1e11 + 0.1 * rng.normal(size=14)
+    X = np.column_stack([a, rng.normal(size=(14, 3)), np.eye(3)[rng.integers(0, 3, 14)]])
+    levels = ("f=u", "f=v", "f=w")
+    data = Dataset.from_arrays(X, 7.39 * a + rng.normal(size=14), ["a", "b", "c", "d", *levels])
+    record = cross_validate(data, "2", gammas=[1e-3], taus=[2], intercept="none", count=[levels])
+    assert record.status == "proved" and verify(record, data).ok
