@@ -25,9 +25,10 @@ COST_LIMIT = 5e10  # elementary operations of an enumeration
 MOST_FITS = 20_000  # fits in one part of a verification, about 0.5 ms each
 SAME = 1e-12  # relative difference of numbers that come from the same number
 RECOMPUTED, BOUNDED, READ = "recomputed", "bounded: ", "read"
-BOUNDED_NUMBERS = {  # numbers that the verdict names if they are not recomputed, by the start of their fields
-    "upper": "upper bounds", "table[].standard_error": "standard errors", "mae": "MAE",
-    "stability.instability_lower": "bounds on the instability",
+BOUNDED_NUMBERS = {  # numbers that the verdict names if they are not recomputed, by the pattern of their fields
+    r"upper": "upper bounds", r"table\[\]\.standard_error": "standard errors", r"mae": "MAE",
+    r"stability\.instability_lower": "bounds on the instability",
+    r"(.*\.)?(tie_width|allowance)$": "tie widths and rounding allowances",
 }  # fmt: skip
 VERBS = frozenset(  # first words of messages whose subject is the field
     ("is", "are", "has", "have", "must", "does", "do", "refers", "exceeds", "differs", "contains", "omits")
@@ -112,7 +113,7 @@ class VerifyReport:
     def _bounded_only(self) -> list[str]:
         """Descriptions of the numbers of the answer that were compared with bounds, and not recomputed."""
         paths = [path for treatment, named in self.fields if treatment.startswith(BOUNDED) for path in named]
-        return [words for begin, words in BOUNDED_NUMBERS.items() if any(path.startswith(begin) for path in paths)]
+        return [words for pattern, words in BOUNDED_NUMBERS.items() if any(re.match(pattern, path) for path in paths)]
 
     def __str__(self) -> str:
         """Return the verdict and the disagreements, as `sparsecv verify --quiet` prints them."""

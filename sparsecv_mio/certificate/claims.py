@@ -205,7 +205,8 @@ def _method(checks: Checks, request: SearchRequest) -> None:
     if used is None:  # missing in older records
         return
     allowed = used in set(Method) - {Method.AUTO} and request.method in (used, Method.AUTO)
-    checks.require(allowed, "request.method_used", f"is {used!r}, but {request.method!r} was requested")
+    if request.method != Method.AUTO or not allowed:  # the choice of `auto` is only read
+        checks.require(allowed, "request.method_used", f"is {used!r}, but {request.method!r} was requested")
     takes = request.backend == "native" or used in (Method.JOINT, Method.ALGORITHM1, Method.GRID)
     checks.require(takes, "request.backend", f"is {request.backend!r}, but method {used} does not use a backend")
     checks.mark_bounded_fields("request.method")

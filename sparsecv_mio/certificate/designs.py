@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sparsecv_mio.certificate.design import Design
+from sparsecv_mio.certificate.design import Design, Tell
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
-from sparsecv_mio.certificate.glm_design import GlmDesign
+from sparsecv_mio.certificate.glm_design import FitStore, GlmDesign
 from sparsecv_mio.certificate.read_back import StoredRecord
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.restrictions import restrictions_of
@@ -17,13 +17,22 @@ WRITE_PROOF = "run the command of the record again with --proof FILE, and check 
 TRY_LESS = "use fewer features, sizes or gammas"
 
 
-def make_design(record: StoredRecord, dataset: Dataset, plan: FoldPlan | None = None) -> Design:
-    """Return the design of a record for its data in the form of its loss, and its folds."""
+def make_design(
+    record: StoredRecord, dataset: Dataset, plan: FoldPlan | None = None, tell: Tell | None = None
+) -> Design:
+    """Return the design of a record for its data in the form of its loss, and its folds.
+
+    Parameters
+    ----------
+    tell : callable, optional
+        Function that long enumerations call with the numbers of fits made and allowed.
+    """
     how = dataset, record.data.scale, record.data.intercept, restrictions_of(record)
     if record.loss.is_quadratic:
         return RidgeDesign.from_restrictions(*how, plan=plan)
     advice = WRITE_PROOF if has_proof(record) else TRY_LESS
-    return GlmDesign.from_restrictions(*how, plan=plan, loss=record.loss, advice=advice)
+    store = FitStore() if tell is None else FitStore(tell=tell)
+    return GlmDesign.from_restrictions(*how, plan=plan, loss=record.loss, advice=advice, store=store)
 
 
 def has_proof(record: StoredRecord) -> bool:

@@ -186,6 +186,8 @@ class FitStore:
         Optima of the folds of pairs.
     doubt : float
         Largest rounding error of the sum of the losses of all rows under one fit.
+    tell : callable
+        Function that branching calls with the numbers of its fits and of the fits allowed.
     """
 
     exact: dict[FitKey, GlmModel] = field(default_factory=dict)
@@ -193,6 +195,7 @@ class FitStore:
     count: int = 0
     optima: dict[Pair, FoldOptima] = field(default_factory=dict)
     doubt: float = 0.0
+    tell: Tell = lambda done, total: None
 
 
 def objective_lower_bound(model: GlmModel) -> float:
@@ -342,6 +345,7 @@ class GlmDesign(Design):
         while waiting:
             if self.store.count > enough:
                 raise TooManyFits
+            self.store.tell(self.store.count - enough + most, most)
             inside, outside, above = waiting.pop()
             available = tuple(j for j in range(self.q) if j not in outside)
             support = tuple(sorted(inside)) if len(inside) >= size else available

@@ -75,7 +75,7 @@ def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan
         if outer_fold.average is not None:
             chances.append(probabilities(_averaged_predictors(outer_fold.average, X, dataset.names) + offsets))
             continue
-        design = make_design(record, dataset.take(outer.train_rows(outer_fold.fold)))
+        design = make_design(record, dataset.take(outer.train_rows(outer_fold.fold)), tell=checks.tell)
         model = design.refit(design.positions(outer_fold.support) or (), outer_fold.gamma, None)
         chances.append(probabilities(model.predictors(X) + offsets))
     weights = None if dataset.row_weights is None else dataset.row_weights[scored]

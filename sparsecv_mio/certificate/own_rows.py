@@ -81,7 +81,7 @@ def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     try:
         own = rows_of_record(record, dataset, plan)
     except BadInput as error:
-        checks.require(False, place, str(error))
+        checks.require(False, place, str(error).partition(": ")[2] or str(error))
         return None
     assert own is not None
     for fold in range(plan.k):

@@ -35,7 +35,7 @@ def verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     """
     words = f"{record.tau} is out of range; the data have {dataset.p} features"
     checks.require(0 <= record.tau <= dataset.p, "tau", words)
-    side, design = record.side, make_design(record, dataset)
+    side, design = record.side, make_design(record, dataset, tell=checks.tell)
     support = checked_support(checks, design, record.support, record.tau, "support")
     if support is None or (side is not None and not _check_side(checks, record, side, dataset)):
         return False

@@ -150,13 +150,13 @@ def _check_claims(checks: Checks, record: StoredRecord, dataset: Dataset, plan: 
     if not check_target(checks, record, dataset, rows):
         return False
     if isinstance(record, PathRecord):
-        return _verify_path(checks, record, make_design(record, dataset))
+        return _verify_path(checks, record, make_design(record, dataset, tell=checks.tell))
     check_requested_grid(checks, record.request, record.data.p)
     if isinstance(record, NearRecord):
-        return _verify_near(checks, record, make_design(record, dataset, plan))
+        return _verify_near(checks, record, make_design(record, dataset, plan, checks.tell))
     assert plan is not None
     if isinstance(record, CommonRecord):
-        return _verify_common(checks, record, make_design(record, dataset, plan))
+        return _verify_common(checks, record, make_design(record, dataset, plan, checks.tell))
     return _verify_search(checks, record, dataset, plan)
 
 
@@ -184,12 +184,12 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
     check_claims(checks, record, dataset, plan)
     check_partition(checks, record)
     check_refined_pair(checks, record)
-    design = whole = make_design(record, dataset, plan)
+    design = whole = make_design(record, dataset, plan, checks.tell)
     if fold_preprocessing(record):
         own = checked_rows(checks, record, dataset, plan)
         if own is None:
             return False
-        design = make_design(adapt_to_expanded_table(record), own.dataset, own.folds)
+        design = make_design(adapt_to_expanded_table(record), own.dataset, own.folds, checks.tell)
     placed = []
     for pair in reported_pairs(record):
         supports = _fold_supports(checks, pair, design)

@@ -42,7 +42,7 @@ from sparsecv_mio.version import __version__
 
 LOADED = time.monotonic()
 FORCED_EXITS = list[threading.Timer]()  # timers of SIGTERM that end this process
-INTERRUPTED = "interrupted before an answer was found"
+INTERRUPTED = "interrupted before there was a result"
 TERMINATION_GRACE = 10.0  # seconds after SIGTERM after which the process ends without any cleanup
 LONGEST_START = 3.0  # maximum seconds counted from the start of the process to the import of this package
 

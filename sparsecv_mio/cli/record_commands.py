@@ -168,7 +168,7 @@ def verify(
 
     stored = _record_before(record, data, "verify")
     dataset = data_of(stored, data, reading)
-    with counting_bar(quiet, "folds or models checked in this step") as progress:
+    with counting_bar(quiet, "folds, models or fits (at most) in this step") as progress:
         report = check(stored, dataset, progress=progress)
     failure = None
     if not quiet or not report.ok or report.caveat:

@@ -229,6 +229,14 @@ def test_a_solver_s_record_holds_within_its_allowance_and_no_further() -> None:
         assert not verify(wrong, DATA).ok
 
 
+def test_branching_reports_its_fits() -> None:
+    calls: list[tuple[int, int]] = []
+    verify(RECORD, DATA, progress=lambda done, total: calls.append((done, total)))
+    of_branching = [done for done, total in calls if total > max(RECORD.folds.k, len(RECORD.table))]
+    assert len(of_branching) > 10 and max(of_branching) > 1
+    assert all(done <= total for done, total in calls)
+
+
 @pytest.mark.parametrize("seed", [15, 24])
 def test_columns_far_from_0_without_an_intercept_take_digits_of_the_objective(seed: int) -> None:
     generator = np.random.default_rng(seed)

@@ -56,6 +56,9 @@ def test_data_without_cells_that_were_filled() -> None:
     plain = sc.Dataset.from_arrays(data.X, data.y, data.names)
     with pytest.raises(BadInput, match="^na_within folds: requires na mean or median"):
         own_rows.rows_of_record(record, plain, sc.make_folds("3", plain))
+    other = sc.solve(plain, folds="3", gammas=0.1, taus="1:2", scale_within="folds")
+    (failure,) = sc.verify(replace(other, request=record.request), plain).failures
+    assert str(failure).startswith("request.na_within: requires na mean or median")
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -29,6 +29,19 @@ def test_changes_above_rounding_are_refused(folds: str) -> None:
         assert {failure.field for failure in failures} == {f"table[{i}].standard_error"}
 
 
+def test_tie_widths_and_the_chosen_method() -> None:
+    """An invented tie width is refused; what is only bounded or read is named."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 4))
+    data = sc.Dataset.from_arrays(X, X[:, 0] + rng.normal(size=30))
+    record = sc.solve(data, folds="3", gammas=[0.1, 1.0], taus=[1, 2])
+    assert [failure.field for failure in sc.verify(replace(record, tie_width=1e-12), data).failures] == ["tie_width"]
+    other = replace(record, warnings=("invented",), request=replace(record.request, method_used="grid"))
+    report = sc.verify(other, data)
+    assert report.ok and "tie widths and rounding allowances" in report.verdict
+    assert dict(report.fields)["read"][-4:] == ("request.method_used", "request.refine", "warnings", "versions")
+
+
 def test_bounds_of_the_full_data_fit_enclose_its_objective_where_rounding_hides_all_digits() -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(12, 3))

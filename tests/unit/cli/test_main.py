@@ -115,4 +115,4 @@ def test_sigterm_ends_a_command_even_if_a_library_swallows_the_exception(handler
         "cli.main()\n"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=50)
-    assert (ended.returncode, ended.stderr) == (130, "sparsecv: error: interrupted before an answer was found\n")
+    assert (ended.returncode, ended.stderr) == (130, "sparsecv: error: interrupted before there was a result\n")
