@@ -125,6 +125,30 @@ def format_ratios(logarithms: Sequence[float]) -> list[str]:
     return [format_decimals(math.exp(value), decimals) for value in logarithms]
 
 
+def format_limits(lower: float, upper: float, is_ratio: bool) -> str:
+    """Return the limits of the interval of a coefficient, or of its exponential, with equal decimals.
+
+    Examples
+    --------
+    >>> format_limits(-0.0812, 1.25, False), format_limits(0.0, 0.405, True)
+    ('-0.081 to 1.250', '1.00 to 1.50')
+    """
+    return " to ".join((format_ratios if is_ratio else format_column)([lower, upper]))
+
+
+def format_percent(share: float) -> str:
+    """Return a share in per cent, without decimals; shares near 0 and 1 are not rounded to these numbers.
+
+    Examples
+    --------
+    >>> format_percent(0.875), format_percent(0.999), format_percent(0.001), format_percent(1.0)
+    ('88%', '>99%', '<1%', '100%')
+    """
+    if 0.0 < share < 0.01:
+        return "<1%"
+    return ">99%" if 0.99 < share < 1.0 else f"{100.0 * share:.0f}%"
+
+
 def round_outward(lower: float, upper: float) -> tuple[str, str]:
     """Return certified bounds with few digits: the lower one rounded down, the upper one rounded up.
 

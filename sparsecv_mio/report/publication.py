@@ -14,7 +14,7 @@ from sparsecv_mio.files import csv_lines, inert
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.report.coefficients import against, requested_references, spreads
 from sparsecv_mio.report.document import Publication, ReportTable, text_of
-from sparsecv_mio.report.journal_numbers import format_column, format_ratios
+from sparsecv_mio.report.journal_numbers import format_column, format_limits, format_percent, format_ratios
 from sparsecv_mio.report.publication_text import find_citations, write_texts
 from sparsecv_mio.report.references import find_references
 
@@ -87,11 +87,34 @@ def _columns(record: Record, data: Dataset | None) -> dict[str, dict[str, str]]:
         head = f"{loss.ratio.capitalize()}, 1 SD" if loss.ratio else "Effect of 1 SD"
         columns[head] = _pick(names, format_ratios(effects) if loss.ratio else format_column(effects), shown)
     counts = {name: f"{count:,}" for name, count in record.chosen_in().items()}
-    counts |= dict.fromkeys((record.request.restrictions or NONE).force_in, "forced")
+    counts |= dict.fromkeys(_forced(record), "forced")
     counts |= dict.fromkeys(adjusted, "adjusted for")
     folds = [counts.get(name, "0") for name in names]
     columns[f"Folds (of {record.folds.k:,})"] = dict(zip(names, folds, strict=True))
+    coded = {name for factor in requested_references(record).values() for name in factor}
+    return columns | _columns_of_draws(record, [name for name in names if name not in coded])
+
+
+def _columns_of_draws(record: Record, names: list[str]) -> dict[str, dict[str, str]]:
+    """Return the columns of the bootstrap and of stability selection, for features without a reference level."""
+    columns, word = dict[str, dict[str, str]](), record.loss.target.ratio
+    if (draws := record.bootstrap) is not None:
+        found = {one.feature: one for one in draws.features if one.feature in names}
+        columns["Inclusion"] = {
+            name: "forced" if one.forced else format_percent(one.frequency) for name, one in found.items()
+        }
+        columns[f"{100.0 * draws.level:g}% bootstrap interval"] = {
+            name: format_limits(one.coefficient_low, one.coefficient_high, bool(word)) for name, one in found.items()
+        }
+    if (halves := record.stability_selection) is not None:
+        shares = {one.feature: format_percent(one.frequency) for one in halves.features if one.feature in names}
+        columns["Halves"] = shares | dict.fromkeys(record.predictor.coefficients.keys() & _forced(record), "forced")
     return columns
+
+
+def _forced(record: Record) -> set[str]:
+    """Return the columns that are in every model."""
+    return set((record.request.restrictions or NONE).forced_columns)
 
 
 def _pick(names: list[str], cells: list[str], shown: list[bool]) -> dict[str, str]:

@@ -23,7 +23,14 @@ from sparsecv_mio.model_space import NONE, text_of_taus
 from sparsecv_mio.report import record_tables, record_words
 from sparsecv_mio.report.coefficients import factor_lines
 from sparsecv_mio.report.document import CITATION
-from sparsecv_mio.report.journal_numbers import DIGITS, describe_bounds, print_number, round_number
+from sparsecv_mio.report.journal_numbers import (
+    DIGITS,
+    describe_bounds,
+    format_percent,
+    print_number,
+    round_number,
+    round_outward,
+)
 from sparsecv_mio.report.references import FIRST_PAPER, PACKAGE
 from sparsecv_mio.targets import Loss, Values
 from sparsecv_mio.words import Intercept, Within
@@ -32,6 +39,7 @@ MODEL_PAPERS = {Values.NUMBERS: (), Values.CLASSES: ("lecessie1992",), Values.CO
 LIBRARIES = {"python": "Python", "numpy": "NumPy", "scipy": "SciPy", "numba": "Numba"}
 SYMBOLS = {"tau": "τ", "gamma": "γ"}
 MAX_LISTED_GAMMAS = 5  # ridge weights that a text lists; it gives the range of more
+HALF = 0.5  # inclusion frequency above which a text names a term that is not in the model
 EQUAL_RATIO_RTOL = 1e-6  # relative difference up to which ratios of ridge weights are equal
 
 
@@ -64,7 +72,8 @@ def write_texts(record: Record, data: Dataset | None = None) -> PaperTexts:
     environment.filters |= {
         "name": quoted_name, "names": lambda names: abbreviate_list(list(map(quoted_name, names))),
         "number": _print_rounded,
-        "percent_up": record_words.round_share_up, "sentence": lambda line: f"{line[0].upper()}{line[1:]}.",
+        "percent": format_percent, "percent_up": record_words.round_share_up,
+        "sentence": lambda line: f"{line[0].upper()}{line[1:]}.",
     }  # fmt: skip
     values = _describe_request(record, data) | _describe_outcome(record, data)
     module: Any = environment.from_string(source).make_module(values)
@@ -160,7 +169,9 @@ def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
     reason = record_tables.MEANING[record.status][1]
     if record_words.has_stopped_early(record):
         reason = "the search ended without a proof"
-    model = set(record.predictor.coefficients)
+    model, draws = set(record.predictor.coefficients), record.bootstrap
+    features, chosen = ((), ()) if draws is None else (draws.features, draws.chosen)
+    frequent = [one for one in features if one.frequency > HALF and one.feature not in model]
     others = [f"{quoted_name(name)} ({count:,})" for name, count in record.chosen_in().items() if name not in model]
     name = "" if data is None or stable is None else fold_name(record.folds.spec, data, stable.fold)
     return {
@@ -168,11 +179,15 @@ def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
         "weighed": stable.chosen if stable and stable.chosen and stable.chosen.weight else None, "reason": reason,
         "space": _use_symbols(record_tables.search_space(record)), "has_wide_ties": record_tables.has_wide_ties(record),
         "n_models": int(np.isfinite(errors).sum()), "n_unsolved": int((~record.chosen_folds.decided).sum()),
+        "frequent_others": [f"{quoted_name(one.feature)} ({format_percent(one.frequency)})" for one in frequent],
+        "n_same": sum(set(one.support) == set(record.support) for one in chosen),
+        "inclusion_width": math.ceil(max((100.0 * (one.upper - one.lower) for one in features), default=0.0)),
         "other_terms": others, "measures": _list_measures(record), "fit": _fit_on_all_rows(record, data),
         "influence": stable,
         "influential_fold": name,
         "selection_lines": list(map(_move_estimate, record_words.selection_lines(record))),
-        "bounds": describe_bounds, "pair": pair_in_symbols, "is_finite": math.isfinite, "EITHER_SIDE": EITHER_SIDE,
+        "bounds": describe_bounds, "outward": round_outward,
+        "pair": pair_in_symbols, "is_finite": math.isfinite, "EITHER_SIDE": EITHER_SIDE,
     }  # fmt: skip
 
 

@@ -15,6 +15,8 @@ import pytest
 from repository import INSTANCES, ROOT
 
 import sparsecv_mio as sc
+from sparsecv_mio.certificate.draw_summaries import summarise_bootstrap, summarise_stability_selection
+from sparsecv_mio.certificate.inference_parts import Bootstrap, ChosenModel, DrawPlan, StabilitySelection
 from sparsecv_mio.certificate.records import Nested, OneSe, Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
@@ -153,6 +155,34 @@ def test_the_methods_follow_the_request(record: Record, simplest: Record) -> Non
     assert "breiman1984" in cited_keys(simplest) and "breiman1984" not in cited_keys(record)
     outer = replace(record, nested=Nested(record.folds, 2.5, 0.1, 25.0, ()))
     assert "varma2006" in cited_keys(outer) and "nested" in publication_text(outer, "md")
+
+
+def test_draws_add_their_columns_and_sentences(record: Record) -> None:
+    names = record.support
+    models = [
+        ChosenModel(i, record.gamma, len(some), some, {name: 1.0 + i for name in some}, 0.0, "proved", 0.0, 1.0)
+        for i, some in enumerate([names, names, names, names[:1]])
+    ]
+    plan = DrawPlan(5, 7, "rows", record.data.n, False, 1e-4)
+    drawn = replace(
+        record,
+        bootstrap=summarise_bootstrap(record, Bootstrap(plan, 0.9, 0, (), (), (), tuple(models))),
+        stability_selection=summarise_stability_selection(
+            record, data(), StabilitySelection(plan, 0.75, 0, 0.0, 0, 0.0, (), 0, (), tuple(models))
+        ),
+    )
+    made = publication_of(drawn)
+    assert made.table.head[-3:] == ("Inclusion", "90% bootstrap interval", "Halves")
+    cells = {name: row[-3:] for name, *row in made.table.rows}
+    assert cells[names[0]][0] == "100%" and cells[names[1]][0] == "75%" and cells[names[1]][2] == "75%"
+    low, high = np.quantile([1.0, 2.0, 3.0, 0.0], [0.05, 0.95])
+    assert [float(end) for end in cells[names[1]][1].split(" to ")] == pytest.approx([low, high], rel=0.01)
+    assert "(5 were requested)" in made.results and "chosen in 3 draws" in made.results
+    assert "Stability selection selected" in made.results and "2 complementary pairs" in made.methods
+    assert {"efron1993", "shah2013"} <= set(cited_keys(drawn)) and "efron1993" not in cited_keys(record)
+    halves = drawn.stability_selection
+    stated = [float(number) for number in re.findall(r"of at most ([\d.]+) is at most ([\d.]+)\.", made.results)[0]]
+    assert halves is not None and stated[0] <= halves.mean_size / halves.n_features and stated[1] >= halves.bound
 
 
 def test_references_agree_with_the_citation_file() -> None:
