@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from glm_cases import GlmCase, count_case, two_class_case
 from glm_claims import Truth
+from glm_referee import Unsure
 from logistic_truth import adjusting, counted, drawn, free_of, harder, has_least, judged
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from slow import slow
@@ -123,7 +124,7 @@ def all_but_dependent(case: AdjustedCase) -> bool:
 
 
 def check_search(seed: int) -> str:
-    """Check every interval of a search and its record; returns its status, or why there is none."""
+    """Check every interval of a search and its record; returns its status, or why it was not judged."""
     try:
         case = adjusted_case(seed)
         if case is None:
@@ -140,7 +141,10 @@ def check_search(seed: int) -> str:
         return "one class"
     assert case.has_least(), seed
     for row in record.table:
-        low, high = case.truth.h(row.gamma, row.tau + len(case.adjusted))
+        try:
+            low, high = case.truth.h(row.gamma, row.tau + len(case.adjusted))
+        except Unsure:  # the fits of the referee are not accurate enough to judge by
+            return "unsure"
         assert row.lower <= high * (1.0 + ROUNDING) and row.upper >= low * (1.0 - ROUNDING), (seed, row, low, high)
         if row.folds_decided == row.folds:
             assert low * (1.0 - ROUNDING) <= row.cv_error <= high * (1.0 + ROUNDING), (seed, row, low, high)
@@ -151,11 +155,12 @@ def check_search(seed: int) -> str:
 
 
 @pytest.mark.parametrize(
-    "seeds", [(3, 4, 5, 14, 16, 18, 21), *slow(range(first, first + 50) for first in range(100, 700, 50))]
+    "seeds", [(3, 4, 5, 14, 16, 18, 21, 314), *slow(range(first, first + 50) for first in range(100, 700, 50))]
 )
 def test_every_interval_of_a_search_holds_the_truth(seeds: Sequence[int]) -> None:
     statuses = [check_search(seed) for seed in seeds]
     assert statuses.count("proved") > 0.3 * len(seeds) and "refused" in statuses
+    assert statuses.count("unsure") <= 0.05 * len(seeds)
 
 
 @pytest.mark.parametrize("intercept", ["fold", "none"])

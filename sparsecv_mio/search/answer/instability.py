@@ -439,7 +439,13 @@ def _rows(table: StabilityTable) -> tuple[InstabilityRow, ...]:
 
 
 def stability_of_model(
-    context: Context, cells: CellTable, pair: Pair, cell: BestSubset, choice: ChoiceByWeight | None, known: Known
+    context: Context,
+    cells: CellTable,
+    pair: Pair,
+    cell: BestSubset,
+    is_proved: bool,
+    choice: ChoiceByWeight | None,
+    known: Known,
 ) -> Stability | None:
     """Return the stability of the model of a pair; None if it would take long, or if a fold has no support yet.
 
@@ -453,6 +459,8 @@ def stability_of_model(
         Indices of gamma and tau.
     cell : BestSubset
         Best subset of the full data at the pair.
+    is_proved : bool
+        True if the objective of this subset is proved to be the smallest; otherwise the instability is an estimate.
     choice : ChoiceByWeight or None
         Choice by a weight of the instability, if one was requested.
     known : dict
@@ -470,6 +478,6 @@ def stability_of_model(
         instability_lower=unit * interval.lower,
         instability_upper=unit * interval.upper,
         fold=interval.fold,
-        estimate=not interval.known,
+        estimate=not (interval.known and is_proved),
         chosen=None if choice is None else choice.stated,
     )

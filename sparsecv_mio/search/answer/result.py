@@ -609,7 +609,7 @@ def build_record(snapshot: Snapshot) -> Record:
     whole = proved or request.method_used == Method.DESCENT  # a descent states nothing about parts of a grid
     region = None if request.method_used == Method.DESCENT else reported.region(reported.gap)
     fitted = replace(cell, support=data.support_of(fit.support))
-    stability = stability_of_model(context, reported.cells, at, fitted, weighed, snapshot.changes)
+    stability = stability_of_model(context, reported.cells, at, fitted, fit.proved, weighed, snapshot.changes)
     notes = [*data.warnings, *untimely, overflow, *(f"{DOUBTFUL} ({x})" for x in snapshot.doubts[:1])]
     more: dict[str, Any] = {}
     if at != reported.pair:
