@@ -244,7 +244,7 @@ def _list_measures(record: Record) -> list[str]:
         found = {"RMSE": record.rmse, "MAE": record.mae}
     elif record.classes is not None:
         classes = record.classes
-        found = {"accuracy": classes.accuracy, "AUC": classes.auc, "Brier score": classes.brier}
+        found = {"accuracy (threshold 0.5)": classes.accuracy, "AUC": classes.auc, "Brier score": classes.brier}
     explained = record.loss.target.explained.removesuffix(" of held-out rows").replace("R^2", "R²")
     found |= {explained: record.r_squared, record.null_name: record.null_error}
     known = {name: value for name, value in found.items() if value is not None and math.isfinite(value)}

@@ -185,6 +185,25 @@ def test_draws_add_their_columns_and_sentences(record: Record) -> None:
     assert halves is not None and stated[0] <= halves.mean_size / halves.n_features and stated[1] >= halves.bound
 
 
+def test_preprocessing_is_stated(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc")).assign(sex=["f", "m"] * 20)
+    frame["y"] = frame["a"] + rng.normal(size=40)
+    asked = {"folds": "4", "gammas": [0.1], "taus": [2], "threads": 1}
+    plain = publication_of(sc.solve(frame.drop(columns="sex"), "y", **asked)).methods
+    assert "No values were missing." in plain and "encoded" not in plain
+    frame.loc[2, "b"] = np.nan
+    file = tmp_path / "rows.csv"
+    frame.to_csv(file, index=False)
+    dropped = publication_of(sc.solve(file, "y", na="drop", encode="onehot", **asked)).methods
+    assert "We dropped 1 row with missing values." in dropped and "We encoded 1 text column as 0/1" in dropped
+    imputed = sc.solve(file, "y", na="mean", drop=["sex"], force_in="b", **asked)
+    made = publication_of(imputed)
+    assert "Missing values of 1 column were imputed by the mean of all rows" in made.methods
+    assert "No values were missing" not in made.methods + dropped
+    assert next(row for row in made.table.rows if row[0] == "b")[-1] == "forced"
+
+
 def test_references_agree_with_the_citation_file() -> None:
     ours, paper = find_references()
     cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
