@@ -456,6 +456,8 @@ DEPRECATED = {  # options that the next minor release removes, and what to use
 }
 
 IN_PYTHON = {  # options of commands without a keyword, and what to use
+    "bootstrap": "use bootstrap(record, data, draws=B) of sparsecv_mio",
+    "stability_selection": "use stability_selection(record, data, pairs=PAIRS) of sparsecv_mio",
     "reference": "a record has a coefficient for each level; subtract that of the reference level from the others",
     "criterion": "use best_common_subset of sparsecv_mio.near.common_subset",
     "json": "use record.write_record(FILE)",
@@ -501,6 +503,7 @@ PANELS: dict[str, tuple[str, ...]] = {  # panels of the help with their options,
     "Choice": (
         "positive", "class_weight", "criterion", "one_se", "stability", "model", "own_error", "nested", "refine",
     ),
+    "Uncertainty": ("bootstrap", "stability_selection", "draw_gap", "draw_file"),
     "Limits and effort": (*EFFORT, "checkpoint", "resume"),
     "Output": ("reference", "json", "proof", "trace", "progress_json", "save_held_out", "log", "full", "quiet"),
     "For experts": (

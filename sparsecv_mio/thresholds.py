@@ -37,6 +37,7 @@ LARGEST_BYTES = 1 << 31  # bytes of the moments of all folds, on this machine or
 
 # work
 QUICK_WORK = 5e7  # multiplications (some 0.01 s) between two looks at the clock
+MAX_DRAWS = 100_000  # maximum number of draws of the rows in a run; a record lists the model of each draw
 SUPPORTS_TRIED = 8  # supports of one gamma and size, found in other folds, that are tried in every fold
 
 

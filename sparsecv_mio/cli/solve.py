@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +16,7 @@ from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, group, 
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.errors import BackendFailed, BadInput, SparseCVError
 from sparsecv_mio.files import write_text
+from sparsecv_mio.thresholds import MAX_DRAWS
 from sparsecv_mio.words import Criterion, Method
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.cli.live import Steps
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
+    from sparsecv_mio.inference.requested_draws import RequestedDraws
     from sparsecv_mio.model_space import GammaInterval
     from sparsecv_mio.search.deadline import StopSignal
     from sparsecv_mio.search.options import SearchOptions
@@ -54,6 +56,7 @@ Examples:
   sparsecv solve servo.csv --target class --method algorithm1 --trace run.jsonl
   sparsecv solve patients.csv --target outcome --loss logistic --encode onehot --na mean
   sparsecv solve diabetes.csv --target y --nested 5
+  sparsecv solve diabetes.csv --target y --bootstrap 200
 
 """
 SOLVE_TERMS = (
@@ -97,6 +100,26 @@ class SolveRequest:
         "and score the resulting model there. Groups of rows stay together. The run takes about K times as long. "
         "[none]",
     )  # fmt: skip
+    bootstrap: int | None = option(
+        None, "B",
+        "Also repeat the whole procedure on B bootstrap draws of the rows: how often it chooses each feature, size and "
+        "model, and percentile intervals of coefficients. Groups of the folds are drawn as a whole. The draws use the "
+        "time that the search leaves of --time-limit. [none]",
+        least=1, most=MAX_DRAWS,
+    )  # fmt: skip
+    stability_selection: str | None = option(
+        None, "PAIRS[:T]",
+        "Also repeat the whole procedure on PAIRS complementary pairs of halves of the rows, and select the features "
+        "with a frequency of at least T, with a bound on false selections: 50 or 50:0.9. T is 0.75 by default. [none]",
+    )  # fmt: skip
+    draw_gap: float | None = option(
+        None, "G", "Relative gap of the searches over the draws of --bootstrap and --stability-selection. [--gap]",
+    )  # fmt: skip
+    draw_file: str | None = option(
+        None, "FILE",
+        "Store every finished draw of --bootstrap and --stability-selection in this file. An existing file of the same "
+        "question is continued. [none]",
+    )  # fmt: skip
     search: Given = group(options.SEARCHING | {"time_limit": options.COMMAND_SECONDS})
     stored: Given = group(options.STORING)
     used: Given = group(options.ACCELERATING)
@@ -119,6 +142,22 @@ class SolveRequest:
     def search_options(self) -> Given:
         """Fields of `SearchOptions` except the restrictions, by name; all cores by default."""
         return session.on_cores(self.units | self.search | self.used)
+
+    @cached_property
+    def draws(self) -> RequestedDraws | None:
+        """The requested repetitions on draws of the rows, after a check of their options; None by default."""
+        if self.bootstrap is None and self.stability_selection is None:
+            for name in ("draw_gap", "draw_file"):
+                if getattr(self, name) is not None:
+                    raise BadInput(f"{name}: requires repetitions on draws; give --bootstrap or --stability-selection")
+            return None
+        if self.draw_gap is not None:
+            replace(options.OPTIONS["gap"], name="draw_gap").validate(self.draw_gap)
+        from sparsecv_mio.inference.choices import DrawOptions
+        from sparsecv_mio.inference.requested_draws import RequestedDraws
+
+        how = DrawOptions(self.rows["seed"] or 0, self.draw_gap, store=self.draw_file)
+        return RequestedDraws(self.bootstrap, self.stability_selection, how)
 
     @property
     def checkpoint_file(self) -> tuple[str, str | None]:
@@ -145,6 +184,7 @@ class SolveRequest:
         """
         places = {"--json": self.json, **dict([self.checkpoint_file]), "--trace": self.stored["trace"]}
         places |= {"--save-held-out": self.save_held_out, "--proof": self.proof, "--progress-json": self.progress_json}
+        places |= {"--draw-file": self.draw_file}
         session.check_outputs(places, [data])
 
     def check_checkpoint(self) -> None:
@@ -175,6 +215,7 @@ def solve_common(data: str, request: SolveRequest) -> int:
     forced = {name: restrictions.pop(name) for name in options.LISTING}
     refuse_with_common({
         "gamma LO..HI": every, "nested": request.nested, **chosen, **request.stored,
+        "bootstrap": request.bootstrap, "stability_selection": request.stability_selection,
         "save_held_out": request.save_held_out, "proof": request.proof, "progress_json": request.progress_json,
         "reference": request.reference, **restrictions,
     })  # fmt: skip
@@ -266,6 +307,7 @@ def _prepare(data: str, request: SolveRequest, stop: StopSignal) -> tuple[_Searc
     from sparsecv_mio.search.question import check_interval
 
     every, _ = request.gammas
+    _ = request.draws  # raises an error before the data are read
     how = SearchOptions.of(**request.search_options, restrictions=parse.restrictions(**request.restrictions))
     shown_against = parse.reference(request.reference, how)
     if every is not None and shown_against:
@@ -292,9 +334,11 @@ def _read(data: str, request: SolveRequest, how: SearchOptions) -> _SearchRun:
     quiet = request.quiet or draws_outer
     dataset, plan = session.read_with_folds(data, request.table, request.rows, quiet, request.id, how)
     how.check_data(dataset, plan)
+    every, grid = request.gammas
+    question = Question(dataset, plan, every or grid, request.tau, how)
+    if request.draws is not None:
+        request.draws.check(question)
     if request.restrictions["count"] is None:
-        every, grid = request.gammas
-        question = Question(dataset, plan, every or grid, request.tau, how)
         how = session.count_factors_together(question, request.quiet)
     return _SearchRun(dataset, plan, how)
 
@@ -303,8 +347,9 @@ def _run_search(request: SolveRequest, run: _SearchRun, levels: References, stop
     """Search with progress on the screen, and store the record and what else is to be delivered."""
     from sparsecv_mio.cli import live
     from sparsecv_mio.report.coefficients import with_reference
-    from sparsecv_mio.search.api import cross_validate, nested_cross_validate
+    from sparsecv_mio.search.api import cross_validate, nested_cross_validate, start_question_clock
     from sparsecv_mio.search.options import Hooks
+    from sparsecv_mio.search.question import Question
 
     import_module("sparsecv_mio.report.record_tables")  # after a limit there is no time to load it
     request.check_checkpoint()
@@ -320,8 +365,14 @@ def _run_search(request: SolveRequest, run: _SearchRun, levels: References, stop
         hooks = Hooks(
             progress, stop, run.note, Began.moment, **request.stored, scheduler=request.scheduler, found=store_snapshot
         )  # fmt: skip
+        question = Question(run.dataset, run.plan, every or grid, request.tau, run.how, hooks)
+        if request.draws is not None:  # the limit is for the search and the draws together
+            deadline = start_question_clock(question)
+            hooks = replace(hooks, began=deadline.began)
         answer = cross_validate if request.nested is None else partial(nested_cross_validate, count=request.nested)
         record = answer(run.dataset, run.plan, gammas=every or grid, taus=request.tau, options=run.how, hooks=hooks)
+        if request.draws is not None:
+            record = request.draws.add_to(record, question, deadline)
         run.record = with_reference(record, levels)
 
 

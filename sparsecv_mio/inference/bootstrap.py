@@ -25,9 +25,9 @@ from sparsecv_mio.search.api import end_on_interrupt
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.options import Hooks, with_keywords
 from sparsecv_mio.search.question import Question
+from sparsecv_mio.thresholds import MAX_DRAWS
 
 WHAT = "bootstrap"
-MAX_DRAWS = 100_000  # maximum number of draws of a run
 
 
 def make_plan(question: Question, draws: list[Draw], what: str, options: DrawOptions) -> DrawPlan:

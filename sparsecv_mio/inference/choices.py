@@ -279,7 +279,7 @@ def _make_reporter(hooks: Hooks, what: str, count: int, deadline: Deadline) -> C
             return
         n_new = n_missing - (count - n_done)
         left = (time.monotonic() - begin) / max(n_new, 1) * (count - n_done)
-        stage = f"{what}: {n_done} of {count} draws done, about {left:.0f} s left"
+        stage = f"{what.replace('_', ' ')}: {n_done} of {count} draws done, about {left:.0f} s left"
         hooks.progress(Progress(n_done, count, 0, 0.0, math.inf, deadline.seconds, stage=stage))
 
     return report
@@ -298,7 +298,7 @@ def _choose_each(
             return
         if _is_over(deadline):
             return
-        ours, stage = question.hooks, f"{what}: draw {draw.number + 1}"
+        ours, stage = question.hooks, f"{what.replace('_', ' ')}: draw {draw.number + 1}"
         hooks = Hooks(make_stage_reporter(ours.progress, stage), ours.stop, ours.lost, scheduler=ours.scheduler)
         with suppress(OutOfTime):
             part = deadline.next_part(_share_of_draw(deadline, left))
@@ -360,6 +360,8 @@ class StoredDraw:
 class DrawStore:
     """The file of finished draws: a line that identifies the question, then a line for each draw.
 
+    A draw is recognised by the digest of its rows, so a file may have the draws of several runs.
+
     Parameters
     ----------
     path : path or None
@@ -385,21 +387,15 @@ class DrawStore:
         Raises
         ------
         BadInput
-            If the file belongs to another run, or cannot be read or written.
+            If the file belongs to another question, or cannot be read or written.
         """
         if self.path is None:
             return []
         lines = self._read_lines()
         write_text(self.path, [f"{line}\n" for line in (self.head, *lines)], f"file of {self.what} draws")
-        digests, choices = {draw.number: _digest_draw(draw) for draw in draws}, list[Choice]()
-        for line in lines:
-            stored = decode(line, StoredDraw)
-            choice = stored.model or stored.failed
-            if choice is None or digests.get(choice.draw, stored.digest) != stored.digest:
-                raise BadInput(f"{self.what}: file {self.path} has other draws; give another file")
-            if choice.draw in digests:
-                choices.append(choice)
-        return choices
+        stored = {line.digest: line.model or line.failed for line in (decode(text, StoredDraw) for text in lines)}
+        found = ((draw, stored.get(_digest_draw(draw))) for draw in draws)
+        return [replace(choice, draw=draw.number) for draw, choice in found if choice is not None]
 
     def _read_lines(self) -> list[str]:
         """Return the lines of the draws; an incomplete last line, of a run that was killed, is left out."""

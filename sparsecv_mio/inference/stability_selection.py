@@ -11,16 +11,55 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.folds import AnyFolds
 from sparsecv_mio.declared_options import check_whole, keywords_are
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.inference.bootstrap import MAX_DRAWS, make_plan, question_of_draws, repeat_procedure, warn_of
+from sparsecv_mio.inference.bootstrap import make_plan, question_of_draws, repeat_procedure, warn_of
 from sparsecv_mio.inference.choices import DrawOptions
 from sparsecv_mio.inference.draws import half_draws
 from sparsecv_mio.search.api import end_on_interrupt
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.options import Hooks, with_keywords
 from sparsecv_mio.search.question import Question
+from sparsecv_mio.thresholds import MAX_DRAWS
 
 WHAT = "stability_selection"
 THRESHOLD = 0.75  # default minimum frequency of a selected feature
+
+
+def check_pairs(pairs: int, threshold: float) -> tuple[int, float]:
+    """Return a number of pairs and a threshold, or raise `BadInput` if one is out of range.
+
+    Parameters
+    ----------
+    pairs : int
+        Number of complementary pairs.
+    threshold : float
+        Minimum frequency of a selected feature.
+    """
+    check_whole(WHAT, pairs, 1, MAX_DRAWS // 2)
+    if not 0.5 < threshold <= 1.0:
+        raise BadInput(f"{WHAT}: threshold {threshold:g} is out of range; give a number above 0.5 and at most 1")
+    return pairs, threshold
+
+
+def parse_pairs(text: str) -> tuple[int, float]:
+    """Return the number of pairs and the threshold of a text `PAIRS` or `PAIRS:THRESHOLD`.
+
+    Parameters
+    ----------
+    text : str
+        Text of the option.
+
+    Examples
+    --------
+    >>> parse_pairs("50"), parse_pairs("100:0.9")
+    ((50, 0.75), (100, 0.9))
+    """
+    pairs, _, threshold = text.partition(":")
+    try:
+        return check_pairs(int(pairs), float(threshold) if ":" in text else THRESHOLD)
+    except ValueError as error:
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(f"{WHAT}: {text[:30]!r} is not PAIRS or PAIRS:THRESHOLD; give 50 or 50:0.9") from None
 
 
 def add_stability_selection(
@@ -48,9 +87,7 @@ def add_stability_selection(
     deadline : Deadline, optional
         Deadline of all halves; that of the question by default.
     """
-    check_whole(WHAT, count, 1, MAX_DRAWS // 2)
-    if not 0.5 < threshold <= 1.0:
-        raise BadInput(f"{WHAT}: threshold {threshold:g} is out of range; give a number above 0.5 and at most 1")
+    check_pairs(count, threshold)
     draws = list(half_draws(question.dataset, question.folds, 2 * count, options.seed))
     plan = make_plan(question, draws, WHAT, options)
     record, found = repeat_procedure(record, question, draws, WHAT, options, deadline)

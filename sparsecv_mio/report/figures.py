@@ -28,6 +28,8 @@ MANY_MARKS = 40  # values on an axis, from which markers would overlap
 MOST_LABELS = 16  # maximum number of labels on a categorical axis
 MISSING_GLYPH = re.compile(r"Glyph (\d+) .* missing from")  # warning text of matplotlib
 MOST_MISSING = 12  # maximum number of characters in a warning
+BAR_ROWS = 4  # minimum number of rows, so that bars are not too thick
+MOST_FEATURES = 24  # maximum number of features with a separate row
 MOST_LETTERS = 48  # maximum number of letters of labels below axes, gaps included
 
 
@@ -202,3 +204,17 @@ def shorten_names(names: Sequence[str], most: int = 26) -> list[str]:
         literal(f"{name[: most - 6].rstrip()}… ({place})" if shown in twice else shown)
         for place, (name, shown) in enumerate(zip(names, cut, strict=True), start=1)
     ]
+
+
+def omission_note(names: Sequence[str], every: Sequence[str]) -> str:
+    """Return the number of omitted features for a title, or an empty text."""
+    return f" ({len(names)} of {len(every)} features)" if len(names) < len(every) else ""
+
+
+def name_rows(ax: Axes, names: Sequence[str], columns: Sequence[str]) -> None:
+    """Give each feature a row, from the top, with its shortened name."""
+    labels = dict(zip(columns, shorten_names(columns), strict=True)) if names else {}
+    ax.set_yticks(range(len(names)), [labels[name] for name in names])
+    ax.set_ylim(max(len(names), BAR_ROWS) - 0.5, -0.5)
+    if not names:
+        ax.text(0.5, 0.5, "no feature: the intercept alone", transform=ax.transAxes, ha="center", color=INK)

@@ -47,6 +47,19 @@ def mark_estimate(number: str, estimate: bool) -> str:
     return f"{ESTIMATE}{number}" if estimate and number != UNKNOWN else number
 
 
+def gap_in_words(gap: float) -> str:
+    """Return the relative gap up to which a choice is certified.
+
+    Examples
+    --------
+    >>> gap_in_words(1e-4), gap_in_words(0.05), gap_in_words(0.0)
+    ('gap <= 1e-4', 'gap <= 0.05', 'gap 0')
+    """
+    digits, _, power = f"{gap:.3e}".partition("e-")
+    short = f"{float(digits):g}e-{int(power)}" if power and 0.0 < gap < 1e-3 else f"{gap:g}"
+    return f"gap <= {short}" if gap > 0.0 else "gap 0"
+
+
 POINT_WIDTH = 1e-5  # relative width below which the bounds of an interval look equal
 GAPS = (3, 2)  # spaces between two columns; the wide gap if the table fits
 LEAST_TEXT, LEAST_WORD = 10, 16  # minimum width of a text column; length up to which words are not broken

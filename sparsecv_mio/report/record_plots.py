@@ -24,6 +24,7 @@ from sparsecv_mio.report.class_pictures import PredictedClasses, draw_calibratio
 from sparsecv_mio.report.class_pictures import plot_calibration as plot_calibration
 from sparsecv_mio.report.class_pictures import plot_roc as plot_roc
 from sparsecv_mio.report.coefficients import against, requested_references, spreads
+from sparsecv_mio.report.draw_pictures import plot_inclusion, plot_intervals
 from sparsecv_mio.report.size_rows import SizeRow, best_by_tau, rows_of_pairs
 from sparsecv_mio.report.source_tables import plot_sources
 
@@ -145,9 +146,7 @@ MANY_BOXES = 2000  # boxes of a heat map, from which an image is smaller than a 
 CUT_BEYOND = 4.0  # multiple of the minimum CV error at which the frame cuts the plot
 WIDER = 0.4  # margin of the axis beyond the CV errors, for bounds, as a share of their range
 PER_CENT_STEPS = (-100.0, -50.0, -20.0, -5.0, 0.0, 5.0, 20.0, 50.0, 100.0)  # lower bound minus minimum CV error, in %
-BAR_ROWS = 4  # minimum number of rows, so that bars are not too thick
 LEAST_BAND = 1e-3  # share of the axis, below which an interval is not visible
-MOST_FEATURES = 24  # maximum number of features with a separate row
 PATH_SECONDS = 10.0  # seconds for the full-data best subsets of a figure
 CURVES_HEIGHT = 5.2  # inches of the ROC curve and the calibration plot below the other panels
 EXCLUDED = "#8a8f98"  # colour of excluded pairs
@@ -416,7 +415,7 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
     order, count = record.data.names.index, len(record.chosen_folds)
     times = {name: decided[name] + open_[name] for name in {*decided, *record.support}}
     every = sorted(times, key=lambda name: (times[name] in (0, count), -times[name], order(name)))
-    names = every[:MOST_FEATURES]
+    names = every[: figures.MOST_FEATURES]
     ax = figures.prepare_axes(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
     at = np.arange(len(names))
     solved, unsolved = (np.array([by[name] for name in names], dtype=int) for by in (decided, open_))
@@ -427,10 +426,10 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
         ax.barh(at[mine], unsolved[mine], left=solved[mine], color=colour, height=0.7, alpha=0.45)
     if unsolved.any():
         ax.barh([0], [0], color=figures.LOWER, alpha=0.45, label="pale: subset not certified optimal")
-    _name_rows(ax, names, record.data.names)
+    figures.name_rows(ax, names, record.data.names)
     figures.whole_numbers(ax, [0, count])
     ax.set(xlim=(0, 1.02 * count), xlabel=f"folds, of {count:,}{_sign_note(record)}")
-    figures.write_title(ax, f"folds that select each feature, tau = {record.tau}{_omission_note(names, every)}")
+    figures.write_title(ax, f"folds that select each feature, tau = {record.tau}{figures.omission_note(names, every)}")
     figures.draw_outer_legend(ax)
     return ax
 
@@ -451,20 +450,6 @@ def selection_counts(folds: ChosenFolds) -> tuple[Counter[str], Counter[str]]:
             decided[name] += is_decided
             others[name] += of_all - is_decided
     return decided, others
-
-
-def _omission_note(names: Sequence[str], every: Sequence[str]) -> str:
-    """Return the number of omitted features for a title, or an empty text."""
-    return f" ({len(names)} of {len(every)} features)" if len(names) < len(every) else ""
-
-
-def _name_rows(ax: Axes, names: Sequence[str], columns: Sequence[str]) -> None:
-    """Give each feature a row, from the top, with its shortened name."""
-    labels = dict(zip(columns, figures.shorten_names(columns), strict=True)) if names else {}
-    ax.set_yticks(range(len(names)), [labels[name] for name in names])
-    ax.set_ylim(max(len(names), BAR_ROWS) - 0.5, -0.5)
-    if not names:
-        ax.text(0.5, 0.5, "no feature: the intercept alone", transform=ax.transAxes, ha="center", color=figures.INK)
 
 
 def plot_coefficients(
@@ -532,7 +517,7 @@ def _order_features(rows: Sequence[PathRow], columns: Sequence[str]) -> list[str
 def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None, data: Dataset | None) -> Axes:
     """Draw the coefficients of every size as colours."""
     every = _order_features(rows, columns)
-    names = every[:MOST_FEATURES]
+    names = every[: figures.MOST_FEATURES]
     ax = figures.prepare_axes(ax, (7.0, 1.6 + 0.22 * max(len(names), 4)))
     values = np.array([[row.coefficients.get(name, np.nan) for row in rows] for name in names]).reshape(-1, len(rows))
     words, end = "share of the largest in the row", 1.0
@@ -544,10 +529,12 @@ def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None,
         values = values / np.where(largest > 0.0, largest, 1.0)
     if names:
         _draw_colours(ax, values, words, cmap="RdBu_r", vmin=-end, vmax=end)
-    _name_rows(ax, names, columns)
+    figures.name_rows(ax, names, columns)
     figures.places(ax, "x", [f"{'' if row.proved else '~'}{row.tau}" for row in rows])
     ax.set_xlabel("tau (features)" if all(row.proved for row in rows) else "tau (features), ~ not certified")
-    figures.write_title(ax, f"coefficients, gamma = {format_number(rows[0].gamma, 4)}{_omission_note(names, every)}")
+    figures.write_title(
+        ax, f"coefficients, gamma = {format_number(rows[0].gamma, 4)}{figures.omission_note(names, every)}"
+    )
     return ax
 
 
@@ -558,7 +545,7 @@ def _draw_model(record: Record | FitRecord | CommonRecord, ax: Axes | None, data
         unit = standard_units(list(effects), data)
         effects = {name: value * unit[name] for name, value in effects.items()}
     every = sorted(effects, key=lambda name: -abs(effects[name]))
-    names = every[:MOST_FEATURES]
+    names = every[: figures.MOST_FEATURES]
     ax = figures.prepare_axes(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
     values = np.array([effects[name] for name in names])
     ax.barh(np.arange(len(names)), values, color=np.where(values < 0.0, figures.LOWER, figures.UPPER), height=0.7)
@@ -570,10 +557,12 @@ def _draw_model(record: Record | FitRecord | CommonRecord, ax: Axes | None, data
     low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
     room = 0.2 * (high - low) or 1.0
     ax.set_xlim(low - (room if low < 0.0 else 0.0), high + (room if high > 0.0 or low == 0.0 else 0.0))
-    _name_rows(ax, names, record.data.names)
+    figures.name_rows(ax, names, record.data.names)
     tau, gamma = (record.refit.tau, record.refit.gamma) if isinstance(record, Record) else (record.tau, record.gamma)
     ax.set_xlabel(_units(data))
-    figures.write_title(ax, f"model, tau = {tau}, gamma = {format_number(gamma, 4)}{_omission_note(names, every)}")
+    figures.write_title(
+        ax, f"model, tau = {tau}, gamma = {format_number(gamma, 4)}{figures.omission_note(names, every)}"
+    )
     return ax
 
 
@@ -588,7 +577,7 @@ def _headline(record: AnyRecord) -> str:
 
 PANELS = {  # for records of a search
     "cv-error": plot_cv_error, "grid": plot_grid, "bounds": plot_bounds, "features": plot_features,
-    "sources": plot_sources,
+    "sources": plot_sources, "inclusion": plot_inclusion, "intervals": plot_intervals,
 }  # fmt: skip
 OF_CLASSES = {"roc": draw_roc, "calibration": draw_calibration}
 
@@ -607,8 +596,10 @@ def draw_panel(record: AnyRecord, panel: str, data: Dataset | None = None) -> Fi
 
     Parameters
     ----------
-    panel : {"all", "cv-error", "grid", "bounds", "features", "sources", "roc", "calibration", "coefficients"}
-        Panel; all but the last require a record of `solve`, and roc and calibration require logistic loss and the data.
+    panel : str
+        Panel: all, cv-error, grid, bounds, features, sources, inclusion, intervals, roc, calibration or coefficients.
+        All but the last require a record of `solve`; inclusion and intervals require draws, and roc and calibration
+        logistic loss and the data.
     data : Dataset, optional
         Data as in `plot_coefficients`.
 
@@ -672,7 +663,7 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
             plot_coefficients(record, figure.subplots(), data)
         figure.suptitle(_headline(record), fontsize=10, color=figures.INK)
         return figure
-    tall = [1.6 + 0.2 * min(MOST_FEATURES, max(8, count)) for count in rows]
+    tall = [1.6 + 0.2 * min(figures.MOST_FEATURES, max(8, count)) for count in rows]
     sizes = [len({getattr(row, name) for row in record.table}) for name in ("tau", "gamma")]
     has_maps = record.continuous is None and min(sizes) > 1
     held_out_rows = _held_out_if_any(record, data)
@@ -734,4 +725,4 @@ def _new_figure(width: float, height: float) -> Figure:
 
 def _n_visible(n_features: int) -> int:
     """Return the number of rows of a panel with a row for each feature."""
-    return min(max(n_features, BAR_ROWS), MOST_FEATURES)
+    return min(max(n_features, figures.BAR_ROWS), figures.MOST_FEATURES)

@@ -27,7 +27,7 @@ from sparsecv_mio.digits import (
 from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.files import argument, write_text
 from sparsecv_mio.model_space import NONE, word_of_factor
-from sparsecv_mio.report import record_plots, record_tables, record_words, size_rows, source_tables
+from sparsecv_mio.report import figures, record_plots, record_tables, record_words, size_rows, source_tables
 from sparsecv_mio.report.class_pictures import PredictedClasses, Reliability, draw_calibration, draw_roc, format_rows
 from sparsecv_mio.report.coefficients import against, factor_lines, ratio_columns, requested_references, scatter_lines
 from sparsecv_mio.report.document import (
@@ -43,6 +43,8 @@ from sparsecv_mio.report.document import (
     report_table,
     text_of,
 )
+from sparsecv_mio.report.draw_pictures import plot_inclusion, plot_intervals
+from sparsecv_mio.report.draw_tables import summarise_draws
 from sparsecv_mio.report.layout import mark_estimate
 from sparsecv_mio.words import Model
 
@@ -214,9 +216,26 @@ def _search_sections(record: Record, data: Dataset | None) -> list[Section]:
         )),
         Section("Pictures", (*_pictures(record), *curves, _coefficients(record, data))),
         Section("The model", (*_model(record, data), *_average_section(record), *calibration)),
+        *_draws(record),
         Section("Model sizes", (_tau_table(record), _grid_table(record))),
         _folds(record),
         Section("The search", (_request_facts(record), *_sources(record), *((Sentences(hints),) if hints else ()))),
+    ]  # fmt: skip
+
+
+def _draws(record: Record) -> list[Section]:
+    """Return the sections on the bootstrap and on stability selection, with their pictures."""
+    pictures = list[Picture]()
+    if record.bootstrap is not None:
+        height, level = _height(len(record.bootstrap.features)), f"{100.0 * record.bootstrap.level:g}%"
+        words = f"Share of bootstrap draws that choose each feature, with {level} binomial intervals."
+        pictures.append(_picture("inclusion", words, height, plot_inclusion, record))
+        words = f"{level} percentile intervals of the coefficients over all draws; dots: the reported model."
+        pictures.append(_picture("intervals", words, height, plot_intervals, record))
+    return [
+        Section(summary.title[0].upper() + summary.title[1:], (
+            *_sentences(summary.lines), *summary.tables, *(pictures if place == 0 else ()),
+        )) for place, summary in enumerate(summarise_draws(record))
     ]  # fmt: skip
 
 
@@ -507,7 +526,7 @@ def _surface(record: PathRecord) -> tuple[Block, ...]:
     if record.surface is None:
         return ()
     words = "Best subset of each size as a function of gamma; the colour changes where the subset changes."
-    height = 1.7 + 0.3 * min(len(record.request.taus), record_plots.MOST_FEATURES)
+    height = 1.7 + 0.3 * min(len(record.request.taus), figures.MOST_FEATURES)
     caption = (
         "Best subset for each interval of gamma. If several subsets are listed, they are tied, or their objectives "
     )
@@ -536,7 +555,7 @@ def _coefficients(record: AnyRecord, data: Dataset | None) -> Picture:
 
 
 def _height(rows: int) -> float:
-    return 1.7 + 0.23 * min(max(rows, record_plots.BAR_ROWS), record_plots.MOST_FEATURES)
+    return 1.7 + 0.23 * min(max(rows, figures.BAR_ROWS), figures.MOST_FEATURES)
 
 
 def _sign_note(record: AnyRecord) -> str:

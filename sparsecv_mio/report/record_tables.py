@@ -29,6 +29,7 @@ from sparsecv_mio.model_space import NONE, find_factors, word_of_factor, words_o
 from sparsecv_mio.report import layout, record_words
 from sparsecv_mio.report.coefficients import ratio_columns, scatter_lines, spreads
 from sparsecv_mio.report.document import ReportTable, report_table
+from sparsecv_mio.report.draw_tables import print_draws
 from sparsecv_mio.report.layout import mark_estimate, say, say_titled
 from sparsecv_mio.report.size_rows import (
     SizeRow,
@@ -99,6 +100,7 @@ def print_answer(
     if record.nested is not None:
         say(console, *nested_lines(record, record.nested))
     _print_coefficients(console, record, full, data)
+    print_draws(console, record, brief, full)
     if brief:
         return
     if record.nested is not None:
@@ -130,7 +132,7 @@ def _uncertified_reason(record: AnyMultiRecord) -> str:
 def _print_pair(console: Console, record: records.Record) -> None:
     """Print the reported pair, preceded by the pair with the minimum CV error if that is another one."""
     reported, least, reason = layout.pair(record.tau, record.gamma), record.least, _uncertified_reason(record)
-    gap, pairs = gap_in_words(record.request.gap), record_words.n_unsolved_pairs(record)
+    gap, pairs = layout.gap_in_words(record.request.gap), record_words.n_unsolved_pairs(record)
     if has_wide_ties(record):
         gap += ", except for ties"
     colour = MEANING["limit" if pairs else record.status][2]
@@ -147,19 +149,6 @@ def _print_pair(console: Console, record: records.Record) -> None:
     if pairs:
         unsolved = f"{pairs:,} of {len(record.table):,} pairs are not solved, although --gap 0 requests every pair"
         say(console, f"{record_words.stop_reason(record)}: {unsolved}")
-
-
-def gap_in_words(gap: float) -> str:
-    """Return the relative gap up to which a choice is certified.
-
-    Examples
-    --------
-    >>> gap_in_words(1e-4), gap_in_words(0.05), gap_in_words(0.0)
-    ('gap <= 1e-4', 'gap <= 0.05', 'gap 0')
-    """
-    digits, _, power = f"{gap:.3e}".partition("e-")
-    short = f"{float(digits):g}e-{int(power)}" if power and 0.0 < gap < 1e-3 else f"{gap:g}"
-    return f"gap <= {short}" if gap > 0.0 else "gap 0"
 
 
 def _digits(record: records.Record) -> int:
@@ -788,7 +777,7 @@ def print_common(
         Data of the record, for the numbers of rows of a class and the sum of counts.
     """
     word, colour = meaning(record)
-    word = f"certified choice ({gap_in_words(record.request.gap)})" if record.status == "proved" else word
+    word = f"certified choice ({layout.gap_in_words(record.request.gap)})" if record.status == "proved" else word
     say_titled(console, word, layout.pair(record.tau, record.gamma), colour)
     digits = interval_digits([(record.lower, record.upper)])
     ends = format_interval(record.lower, record.upper, digits)

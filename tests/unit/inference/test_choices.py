@@ -86,8 +86,11 @@ def test_a_file_of_draws_is_continued(tmp_path: Path, monkeypatch: pytest.Monkey
     assert choose_models(question, draws, settings).models == second.models and asked == [2, 3]
     with pytest.raises(BadInput, match="has the draws of another question"):
         choose_models(replace(question, taus=(1,)), draws, settings)
-    with pytest.raises(BadInput, match="has other draws"):
-        choose_models(question, list(bootstrap_draws(question.dataset, question.folds, 4, 1)), settings)
+    others = list(bootstrap_draws(question.dataset, question.folds, 2, 1))
+    third = choose_models(question, others, settings)
+    assert asked == [2, 3, 0, 1]
+    assert choose_models(question, others, settings).models == third.models != second.models[:2]
+    assert choose_models(question, draws, settings).models == second.models and asked == [2, 3, 0, 1]
 
 
 def test_an_expired_limit_keeps_what_is_done(tmp_path: Path) -> None:

@@ -1,0 +1,71 @@
+"""The options `--bootstrap` and `--stability-selection` of `sparsecv solve`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsecv_mio.certificate.read_back import read_record
+from sparsecv_mio.cli import run
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 4)), columns=list("abcd"))
+    frame["y"] = 2.0 * frame["a"] + rng.normal(size=30)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    return str(tmp_path / "rows.csv")
+
+
+def test_answer_record_report_and_verification(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer, stored = str(tmp_path / "answer.json"), str(tmp_path / "draws.jsonl")
+    words = ["solve", table, "-t", "y", "--gamma", "0.1,1", "--tau", "1:2", "--folds", "3", "--json", answer]
+    words += ["--bootstrap", "6", "--stability-selection", "3:0.8", "--draw-gap", "0.01", "--draw-file", stored]
+    assert run(words) == 0
+    said = capsys.readouterr().out
+    assert "6 bootstrap draws of 30 rows (seed 0), each searched again" in said
+    assert "choice certified (gap <= 0.01) in 6 of 6 searches (100%)" in said
+    assert "selected with a frequency of at least 0.8 over 3 complementary pairs: a" in said
+    record = read_record(answer)
+    assert record.bootstrap is not None and record.bootstrap.plan.gap == 0.01  # type: ignore[union-attr]
+    assert run(["verify", answer, table, "-q"]) == 0
+    assert "read but not checked: bootstrap.chosen, stability_selection.chosen" in capsys.readouterr().out
+    assert run(["report", answer, "-o", str(tmp_path / "report.html")]) == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Bootstrap of the whole procedure" in page and "Stability selection" in page
+    for panel in ("inclusion", "intervals"):
+        assert run(["plot", answer, "--panel", panel, "-o", str(tmp_path / f"{panel}.svg")]) == 0
+    assert run([*words, "--quiet"]) == 0
+    quiet = capsys.readouterr().out
+    assert "6 bootstrap draws of 30 rows" in quiet and "Most frequent models" not in quiet
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--bootstrap 0", "--bootstrap: 0 is out of range"),
+        ("--stability-selection 5:0.4", "--stability-selection: threshold 0.4 is out of range"),
+        ("--draw-gap 0.1", "--draw-gap: requires repetitions on draws"),
+        ("--bootstrap 5 --draw-gap 3", "--draw-gap: 3 is out of range"),
+        ("--bootstrap 5 --gamma 0.1..1", "--bootstrap: requires a grid of gammas"),
+        ("--bootstrap 5 --model average", "--bootstrap: not supported with --model average"),
+        ("--bootstrap 5 --criterion common", "--bootstrap: not supported with --criterion common"),
+        ("--bootstrap 5 --folds forward:5", "draws of single rows would break the order of time"),
+    ],
+)
+def test_wrong_options_are_one_line(words: str, message: str, table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["solve", table, "-t", "y", *words.split()]) == 2
+    said = capsys.readouterr().err
+    assert message in said and len(said.splitlines()) == 1
+
+
+def test_panels_of_draws_require_draws(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = str(tmp_path / "answer.json")
+    assert run(["solve", table, "-t", "y", "--gamma", "1", "--tau", "1", "--folds", "3", "--json", answer, "-q"]) == 0
+    for panel in ("inclusion", "intervals"):
+        assert run(["plot", answer, "--panel", panel, "-o", str(tmp_path / "figure.svg")]) == 2
+        assert f"panel {panel}: requires a record of `solve --bootstrap`" in capsys.readouterr().err
