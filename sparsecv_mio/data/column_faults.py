@@ -135,6 +135,10 @@ RULES: tuple[tuple[Callable[[Fault], bool], str], ...] = (  # the first rule tha
         "{drop}",
     ),
     (
+        lambda at: at.is_missing and 2 * at.count > len(at.column.numbers) and not at.column.codes,
+        'most of its cells are empty; give {drop}, or na="mean"',
+    ),
+    (
         lambda at: at.is_missing and at.value in at.column.codes,
         'give na="drop" or na="mean", or keep_default_na=False if {value!r} is a text value',
     ),
@@ -154,7 +158,7 @@ RULES: tuple[tuple[Callable[[Fault], bool], str], ...] = (  # the first rule tha
     ),
     (lambda at: is_unreadable(str(at.value)), "write plain numbers, such as -1234.5, or {drop}"),
     (
-        lambda at: 2 * at.count < len(at.column.numbers),
+        lambda at: 2 * at.count < int(np.sum(~at.column.empty)),
         'text in {count} of {rows} cells; correct them, give na_values="{codes}" and na="drop" if they mark missing '
         "values, or {drop}",
     ),

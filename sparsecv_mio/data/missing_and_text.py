@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -49,6 +50,7 @@ from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.words import Encode, Missing
 
 SUM_DIGITS = 1e-4  # relative difference of a rounded total from the sum of its column
+MANY_DROPPED = 0.1  # share of dropped rows, above which a column that causes most of them is to be left out
 MIN_ROWS_ABOVE_TOTAL = 5  # rows, from which a last row of sums is refused although all of its cells can be read
 TOTAL = re.compile(
     r"(?i)(grand |sub-?|column )?(totals?|totale|sums?|summe|gesamt(summe|wert|ergebnis)?|insgesamt|somme|suma)\W*"
@@ -89,18 +91,17 @@ def impute_and_encode(table: RawTable, how: Reading, wanted: Wanted) -> Dataset:
     if not wanted.has_fixed_options:
         check_ambiguous(describe_ambiguous(table.evidence, how.number_format))
     doubts = [] if wanted.sure else list(filter(None, map(describe_codes, table.columns)))
-    is_kept, table = _complete_rows(table, how)
+    every, (is_kept, table) = table, _complete_rows(table, how)
     if table.rows == 0 and len(is_kept):
-        raise BadInput(
-            'no row is left, because every row has a missing value; use na="mean", or drop the columns with the most '
-            "missing values"
-        )
+        most = max(every.features, key=lambda column: int(column.empty.sum()), default=None)
+        named = f"{drop_keyword(most.name)} ({int(most.empty.sum()):,} empty cells)" if most else "another target"
+        raise BadInput(f'no row is left, because every row has a missing value; give na="mean", or {named}')
     means = _fill_values(table, how)
     levels = {column.name: column.levels(how.orders.get(column.name, ())) for column in table.columns if column.texts}
     filled = tuple(column.name for column in table.features if column.name in means and column.empty.any())
     repeated = {name for column in date_forms for name in list(date_features(column, how.dates))[1:]}
     marked = tuple(name for name in filled if name not in repeated) if how.na_indicator else ()
-    notes = (*_describe_dropped_rows(is_kept, how), *doubts, *_describe_cells(table, how, means, levels))
+    notes = (*_describe_dropped_rows(every, is_kept, how), *doubts, *_describe_cells(table, how, means, levels))
     n_dropped = int(np.sum(~is_kept))
     return check_dataset(
         _build_dataset(table, Applied(how, columns, means, levels, n_dropped, notes, marked, filled, date_forms))
@@ -510,10 +511,23 @@ def _fill_values(table: RawTable, how: Reading) -> dict[str, float]:
     return {column.name: fill_value(column.numbers, how.na) for column in table.features if not column.texts}
 
 
-def _describe_dropped_rows(is_kept: BoolArray, how: Reading) -> list[str]:
+def _describe_dropped_rows(table: RawTable, is_kept: BoolArray, how: Reading) -> list[str]:
+    """Return a note on dropped rows, with the empty cells by column, and a column without which most rows remain."""
     n_dropped = int(np.sum(~is_kept))
-    why = "with empty cells" if how.na is Missing.DROP else "without a target"
-    return [f"{n_dropped:,} of {len(is_kept):,} rows {why} dropped"] if n_dropped else []
+    if not n_dropped:
+        return []
+    words = f"{n_dropped:,} of {len(is_kept):,} rows"
+    if how.na is not Missing.DROP:
+        return [f"{words} without a target dropped"]
+    gaps = {column.name: column.empty for column in table.columns if column.empty.any()}
+    ranked = sorted(gaps, key=lambda name: -int(gaps[name].sum()))
+    words += f" with empty cells dropped ({abbreviate_list([f'{name!r}: {gaps[name].sum():,}' for name in ranked])})"
+    n_gaps = np.sum([*gaps.values()], axis=0)
+    alone = {column.name: int((column.empty & (n_gaps == 1)).sum()) for column in table.features}
+    name = max(alone, key=lambda column: alone[column])
+    if 2 * alone[name] > n_dropped > MANY_DROPPED * len(is_kept):
+        words += f"; --drop {shlex.quote(name)} keeps {alone[name] + int(is_kept.sum()):,} rows"
+    return [words]
 
 
 def describe_codes(column: RawColumn) -> str:

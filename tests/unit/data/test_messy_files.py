@@ -168,7 +168,8 @@ def test_all_bad_columns_are_named_at_once(tmp_path: Path) -> None:
             read()
         without_lines = re.sub(r" \(line \d\)", "", expected.partition("; `sparsecv inspect`")[0])
         assert str(caught.value) == without_lines.replace("has the missing-value code 'NA'", "is empty").replace(
-            ", or keep_default_na=False if 'NA' is a text value", ""
+            'give na="drop" or na="mean", or keep_default_na=False if \'NA\' is a text value',
+            'most of its cells are empty; give drop=["a"], or na="mean"',
         )
 
 

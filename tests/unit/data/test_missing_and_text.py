@@ -387,6 +387,21 @@ def none_as_level() -> pd.DataFrame:
     )
 
 
+def test_a_column_that_loses_most_rows_is_named() -> None:
+    frame = pd.DataFrame(
+        {"a": range(12), "b": [1.5, None] + [2.5] * 10, "c": [1.5] + [None] * 8 + [2.5] * 3, "y": range(12)}
+    )
+    with pytest.raises(BadInput, match=r"8 cells; most of its cells are empty; give drop=\[\"c\"\], or na=\"mean\""):
+        Dataset.from_frame(frame, "y")
+    data = Dataset.from_frame(frame, "y", na="drop")
+    assert data.reading is not None and data.reading.notes[0] == (
+        "8 of 12 rows with empty cells dropped ('c': 8, 'b': 1); --drop c keeps 11 rows"
+    )
+    assert Dataset.from_frame(frame.drop(columns="c"), "y", na="drop").n == 11
+    with pytest.raises(BadInput, match=r"no row is left.*drop=\[\"c\"\] \(11 empty cells\)"):
+        Dataset.from_frame(frame.assign(c=[None, 2.5] + [None] * 10), "y", na="drop")
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
 def test_usual_marks_for_nothing_may_be_words(kind: str, tmp_path: Path) -> None:
     frame = none_as_level()
@@ -394,7 +409,9 @@ def test_usual_marks_for_nothing_may_be_words(kind: str, tmp_path: Path) -> None
     data = read_kind(frame, kind, tmp_path, **how)
     assert data.n == 7 and data.names == ("garage=attached", "garage=none", "garage=shed", "alley=gravel", "area")
     assert data.X[:, 1].tolist() == [1, 0, 0, 0, 1, 0, 1] and data.X[:, 3].tolist() == [0, 1, 1, 0, 1, 0, 1]
-    assert data.reading is not None and data.reading.notes == ("1 of 8 rows with empty cells dropped",)
+    assert data.reading is not None and data.reading.notes == (
+        "1 of 8 rows with empty cells dropped ('area': 1); --drop area keeps 8 rows",
+    )
     renamed = frame.replace({"none": "no garage", "NA": "no alley"})
     told = read_kind(renamed, kind, tmp_path, na="drop", encode="onehot")
     assert told.names[1:] == ("garage=no garage", "garage=shed", "alley=no alley", "area")
