@@ -1,7 +1,7 @@
 """Functions that run one task of a batch: they fit an estimator to the rows and folds of the task.
 
-A task gives all estimators the same rows and folds: the search of this package, those of other packages (peers) and
-the oracles. A peer chooses its hyperparameters by the mean loss over the held-out rows of these folds and is then
+All estimators of a task get the same rows and folds: the search of this package, estimators of other packages (peers)
+and the oracles. A peer chooses its hyperparameters by the mean loss over the held-out rows of these folds and is then
 refitted on all rows. With `refit training` the task has one fold, and the fit on the training rows of this fold is the
 result. Columns are centred and scaled.
 

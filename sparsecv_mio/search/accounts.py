@@ -13,16 +13,16 @@ cost of one problem, node or fit depends on the source:
 ======================================  ===============================================================================
 source                                  cost, with n rows, q columns, T taus, largest size s, K folds
 ======================================  ===============================================================================
-initial, fold and first supports        O(q s^2) a walk over the sizes, some walks a problem; bounds nothing
-full-data relaxations                   O(q^3) a problem, O(q s) a step of a Newton iteration
-full-data trees                         O(q^2) a node, and the refits of the loss bound: O(T (s^3 + rows s)) a fold
-left-out trees                          O(n q^2) once, O(n q) a gamma and support, O(q^2) a node
-held-out lists                          O(n s^2) a support for all folds, O(n s) a step of a fold; O(q^2) a node
-support fits                            O(s^3 + rows s) a support and fold
-subproblem trees                        O(q^3) a problem, O(q^2) a node
-fold roots, enclosures                  O(q^3) a problem
-fold relaxations                        O(q^3) a problem, O(q) a step of a Newton iteration and tau
-weighted relaxations, weighted trees    O(q^3) a problem, O(q^2) a node
+initial, fold and first supports        O(q s^2) per walk over the sizes, several walks per problem; no bounds
+full-data relaxations                   O(q^3) per problem, O(q s) per step of a Newton iteration
+full-data trees                         O(q^2) per node, and O(T (s^3 + rows s)) per fold for the loss bound
+left-out trees                          O(n q^2) once, O(n q) per gamma and support, O(q^2) per node
+held-out lists                          O(n s^2) per support (all folds), O(n s) per step of a fold, O(q^2) per node
+support fits                            O(s^3 + rows s) per support and fold
+subproblem trees                        O(q^3) per problem, O(q^2) per node
+fold roots, enclosures                  O(q^3) per problem
+fold relaxations                        O(q^3) per problem, O(q) per step of a Newton iteration and tau
+weighted relaxations, weighted trees    O(q^3) per problem, O(q^2) per node
 MIOs of a backend                       unknown, depends on the backend
 ======================================  ===============================================================================
 

@@ -9,9 +9,9 @@ error. Nested cross-validation therefore repeats the whole procedure without eac
 tau and gamma, and the fit at the chosen pair. Each model predicts the rows of its outer fold. `nested_cross_validate`
 estimates the error of the procedure by these predictions.
 
-`search_with_nested_weight` is for the criterion CV error plus weight times instability, and chooses the weight. One
-search finds the best pair for every weight. The full data use the weight with the minimum error over all outer folds,
-or the smallest such weight if there are ties. Weight 0, the CV error alone, is one of the weights.
+`search_with_nested_weight` chooses the weight of the criterion "CV error plus weight times instability". One search
+finds the best pair for every weight. The search on the full data uses the weight with the minimum error over all outer
+folds, or the smallest such weight if there are ties. Weight 0, the CV error alone, is one of the weights.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Data and results of a cross-validation that an estimator stores for further results on request."""
+"""Data and results of a cross-validation that an estimator stores, to compute further results on request."""
 
 from __future__ import annotations
 

@@ -14,8 +14,9 @@ then candidates, which are compared by refits from the rows. A finished tree is 
 If the rounding errors of the moments are large, the computed sign of a coefficient may be wrong. A column with the
 computed coefficient zero may be active if a coefficient of any sign would lower the objective by at most the margin for
 rounding. A column that is computed to be active may be zero if dropping it costs at most this margin. The two
-statements follow from the convexity of the fit, since the computed objective is within half of the margin at every
-point. All choices of these columns are candidates, and fits from the rows decide which candidates have valid signs.
+statements follow from the convexity of the objective, since the computed objective differs from the exact one by at
+most half of the margin at every point. All choices of these columns are candidates, and fits from the rows decide which
+candidates have valid signs.
 
 `TermsBelow` lists all supports with a given number of terms and a small objective, by one tree for each number of
 terms. A term is a column, or several columns that enter together. The cutoff of these trees is fixed, so a support with

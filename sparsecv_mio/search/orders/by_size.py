@@ -4,8 +4,8 @@ Branch-and-bound trees become more expensive as the size grows. In the same time
 exclude more pairs (tau, gamma) than a little work at every size.
 
 1. The pair with the best estimate is tried first. Each try has twice the nodes of the previous try. The tries end if
-   the next one would not fit into half of the remaining time. They also end if the solved pair would let bounds on the
-   full data exclude less than half of the other open pairs.
+   the next one would not fit into half of the remaining time. They also end if solving the pair would allow bounds on
+   the full data to exclude less than half of the other open pairs.
 2. Then the order works on all sizes up to the size of this pair together, and on the larger sizes one after the other.
    For each size, trees of the full data come before trees of folds. The trees of the full data run until the open pairs
    of this size are excluded, or until they cannot exclude another pair.

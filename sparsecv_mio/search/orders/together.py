@@ -4,10 +4,10 @@ With few columns there are usually two phases: first trees of the full data, the
 tries first. If there are many small folds, one tree for all folds of a gamma comes between the two phases.
 
 If the first trees of the full data take long, pairs (tau, gamma) that a bound has already excluded get no further
-trees. The order then bounds the folds of all other pairs. Trees of single folds follow. Each of them is for the pair
-that has the best estimate at that moment, until every fold of this pair has a tree. The other pairs follow, gamma by
-gamma, in the order of the estimates. Under a time limit, short trees of the full data come first. If the proof does not
-fit into the time limit, the order uses the last part of the time to raise the smallest lower bounds.
+trees. The order then bounds the folds of all other pairs. Trees of single folds follow, first for the pair that has the
+best estimate at that moment, until every fold of this pair has a tree. The other pairs follow, gamma by gamma, in the
+order of the estimates. Under a time limit, short trees of the full data come first. If the proof does not fit into the
+time limit, the order uses the last part of the time to raise the smallest lower bounds.
 """
 
 from __future__ import annotations

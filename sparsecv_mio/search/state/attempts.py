@@ -1,4 +1,4 @@
-"""A list of what a search has tried for each subproblem, pair, gamma and fold, stored so that no work is repeated.
+"""The attempts of a search for each subproblem, pair, gamma and fold, stored so that no work is repeated.
 
 Each array of :class:`Attempts` has its axes, its initial value and its largest value in the metadata of its field. The
 archive of a checkpoint stores and checks all arrays by these metadata. A source of bounds that must store its attempts
