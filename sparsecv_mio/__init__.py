@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.readers import read_dataset as read_dataset
     from sparsecv_mio.errors import SparseCVError as SparseCVError
     from sparsecv_mio.fits.best_subsets import best_subsets as best_subsets
+    from sparsecv_mio.inference.baselines import compare_baselines as compare_baselines
     from sparsecv_mio.inference.bootstrap import bootstrap as bootstrap
     from sparsecv_mio.inference.stability_selection import stability_selection as stability_selection
     from sparsecv_mio.near.near_optimal import near_optimal as near_optimal
@@ -38,6 +39,7 @@ _HOME = {
     "SparseCVError": "errors",
     "best_subsets": "fits.best_subsets",
     "bootstrap": "inference.bootstrap",
+    "compare_baselines": "inference.baselines",
     "cross_validate": "search.api",
     "make_folds": "data.folds",
     "near_optimal": "near.near_optimal",

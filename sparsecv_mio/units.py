@@ -91,6 +91,9 @@ MODEL_SHARE = 0.15
 MAIN_SHARE = 2
 """Shares of a time limit for the run on all rows; each outer fold has one share."""
 
+BASELINES_SHARE = 0.2
+"""Share of the time limit that a search leaves for baselines."""
+
 SO_FAR_GAP = 0.01
 """Relative gap at which an unfinished record states a part of the grid as certified so far."""
 

@@ -17,6 +17,7 @@ from scipy.linalg import lstsq
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import BackendUnavailable, BadInput, match_keyword
+from sparsecv_mio.inference.penalised_paths import MOST_SWEEPS, import_abess
 from sparsecv_mio.problem.row_losses import LOG_LOSS, PoissonLoss, RowLoss, SquaredError
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 
@@ -241,7 +242,6 @@ class PoissonRidgeCV(_Chosen):
 
 PEER_PACKAGES = ("scikit-learn", "skglm", "abess")
 BY_LABELS = ("abess",)  # peers that accept folds as one label for each row
-MOST_SWEEPS = 20_000  # maximum sweeps of coordinate descent
 SKLEARN_STEPS = 1000  # maximum steps of a logistic or Poisson fit by scikit-learn
 RIDGES_OF_RATES = np.logspace(-6.0, 2.0, 17)
 
@@ -317,10 +317,7 @@ class AbessCV:
 
     def fit(self, X: FloatArray, y: FloatArray, sample_weight: FloatArray | None = None) -> Self:
         """Choose the number of features and fit all rows."""
-        try:
-            import abess
-        except ImportError:
-            raise BackendUnavailable("abess is not installed: pip install abess") from None
+        abess = import_abess()
         labels = np.zeros(sum(len(test) for _, test in self.splits), dtype=np.int64)
         for fold, (_, test) in enumerate(self.splits):
             labels[test] = fold

@@ -108,6 +108,10 @@ class DrawnSearch(DrawnModel):
         """Draw the number of folds that choose each feature at the reported pair."""
         return find_implementation("plot_features")(self, ax)
 
+    def plot_baselines(self, ax: Axes | None = None) -> Axes:
+        """Draw the CV errors of the reported pair and of the baselines, with the certified bounds of the grid."""
+        return find_implementation("plot_baselines")(self, ax)
+
     def plot_roc(self, data: Any, ax: Axes | None = None, folds: Any = None) -> Axes:
         """Draw the ROC curve of held-out rows of a logistic record; needs its data, and folds that came from Python."""
         return find_implementation("plot_roc")(self, _read(self, data), ax, folds)

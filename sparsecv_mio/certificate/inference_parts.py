@@ -1,11 +1,16 @@
-"""Parts of a record on the uncertainty of the chosen model: the models that the whole procedure chose from draws."""
+"""Parts of a record that the package `inference` makes: models that the procedure chose from draws, and baselines."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sparsecv_mio.certificate.json_text import Bound, Coefficients, Count, Gamma, Number
-from sparsecv_mio.certificate.parts import Status
+from sparsecv_mio.certificate.json_text import Bound, Coefficients, Count, Gamma, Number, Seconds
+from sparsecv_mio.certificate.parts import Status, make_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -136,3 +141,49 @@ class StabilitySelection:
     features: tuple[FeatureCount, ...]
     chosen: tuple[ChosenModel, ...]
     failed: tuple[FailedDraw, ...] = ()
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Another estimator, whose penalty or size the folds of the record chose, compared with the reported pair.
+
+    `cv_error` is the smallest CV error over its candidates, and `fold_errors` are its parts by fold, as in
+    `chosen_folds`. `difference` is the CV error minus that of the fold models of the reported pair, and
+    `standard_error` the standard error of this difference over the folds, which are paired; both are null if a fold of
+    the pair has no model, and the latter for a single fold. `support`, `coefficients` and `intercept` belong to the
+    full-data fit at the chosen `alpha` and `l1_ratio`, which are null for a method without a penalty.
+
+    The certified lower bound of the grid states that best-subset selection at any pair has a CV error at most
+    `possible_gain` per cent below `cv_error`; a negative number -g states that every pair is at least g per cent above.
+    It is null without a positive bound, or if `cv_error` is 0. `fold_models` has the intercept and every coefficient by
+    fold; it is empty if there are too many numbers.
+    """
+
+    method: str
+    cv_error: Number
+    difference: Number | None
+    standard_error: Number | None
+    alpha: Number | None
+    l1_ratio: Number | None
+    support: tuple[str, ...]
+    coefficients: Coefficients
+    intercept: Number
+    seconds: Seconds
+    possible_gain: Number | None
+    fold_errors: tuple[Number, ...]
+    fold_models: tuple[tuple[Number, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """Baselines on the folds of a record, in the requested order, and the versions of the packages that fitted them."""
+
+    methods: tuple[Baseline, ...]
+    versions: Mapping[str, str]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the comparison as a pandas frame with a row for each method."""
+        frame = make_frame(self.methods)
+        return frame.assign(features=[len(one.support) for one in self.methods]).drop(
+            columns=["support", "coefficients", "intercept", "fold_errors", "fold_models"]
+        )

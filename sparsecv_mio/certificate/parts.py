@@ -556,7 +556,8 @@ def _flat(value: Any) -> Iterator[Any]:
 
 
 @cache
-def _package_version(package: str) -> str:
+def package_version(package: str) -> str:
+    """Return the version of an installed package, or `not installed`."""
     if loaded := getattr(sys.modules.get(package), "__version__", None):
         return str(loaded)  # faster than looking up the installed package
     from importlib.metadata import PackageNotFoundError, version
@@ -570,7 +571,7 @@ def _package_version(package: str) -> str:
 def versions() -> dict[str, str]:
     """Return the versions of the package, Python and the numerical libraries for the record; cached."""
     numbers = {"sparsecv_mio": __version__, "python": platform.python_version()}
-    return numbers | {name: _package_version(name) for name in ("numpy", "scipy", "numba")}
+    return numbers | {name: package_version(name) for name in ("numpy", "scipy", "numba")}
 
 
 @dataclass(frozen=True, slots=True)

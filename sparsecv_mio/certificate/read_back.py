@@ -224,6 +224,25 @@ def _check_named_file(field: str, text: str) -> None:
     )
 
 
+def rows_and_folds_of_record(record: Record, data: Any, folds: AnyFolds | None = None) -> tuple[Dataset, FoldPlan]:
+    """Return the data of a record in the form of its loss, with row weights, and its folds.
+
+    Parameters
+    ----------
+    record : Record
+        Record of a search.
+    data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
+        Data of the record.
+    folds : str, int, splitter, labels, pairs or FoldPlan, optional
+        Folds as given to `solve`, if the record does not describe them.
+    """
+    rows = adapt_to_record_loss(record, data_of(record, data))
+    if has_weights(record.data, rows):
+        return apply_weights_and_folds(record.data, record.folds, rows, folds)
+    rows = with_classes_as_in_folds(record.folds, rows)
+    return rows, folds_again(record.folds, rows, folds)
+
+
 FROM_PYTHON = ("labels", "splitter:")  # specs of folds that no text describes
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import ArrowTable
 from sparsecv_mio.certificate.averages import check_average
+from sparsecv_mio.certificate.baseline_checks import check_baselines
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks, EnumerationLevel, VerifyReport
 from sparsecv_mio.certificate.claims import (
     ReportedPair,
@@ -206,6 +207,7 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
     _check_optima(checks, record, whole, afresh, level, reason)
     check_stability(checks, record, design, level)
     check_average(checks, record, design, level)
+    check_baselines(checks, record, design)
     return True
 
 

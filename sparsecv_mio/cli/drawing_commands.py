@@ -106,8 +106,8 @@ def cite(
 
 PLOT_CODES = "Exit codes: 0 drawn, 2 bad input."
 PANELS = (  # panels of a record
-    "all", "cv-error", "grid", "bounds", "features", "sources", "inclusion", "intervals", "roc", "calibration",
-    "coefficients",
+    "all", "cv-error", "grid", "bounds", "features", "sources", "baselines", "inclusion", "intervals", "roc",
+    "calibration", "coefficients",
 )  # fmt: skip
 PLOT_DATA = option(
     None,
@@ -119,8 +119,9 @@ PLOT_PANEL = option(
     PANELS[0],
     "WORD",
     "Panel for a record of `solve`: cv-error, grid (every pair), bounds (certified bound of every pair), features "
-    "(number of folds that select each), sources (relative gap over time, by bounding method), inclusion and intervals "
-    "(frequencies of features and percentiles of coefficients over the draws of --bootstrap), coefficients or all; "
+    "(number of folds that select each), sources (relative gap over time, by bounding method), baselines (with "
+    "solve --baselines), inclusion and intervals (frequencies of features and percentiles of coefficients over the "
+    "draws of --bootstrap), coefficients or all; "
     "with logistic loss and --data, also roc and calibration.",
     PANELS,
 )

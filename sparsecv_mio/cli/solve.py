@@ -17,6 +17,7 @@ from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.errors import BackendFailed, BadInput, SparseCVError
 from sparsecv_mio.files import write_text
 from sparsecv_mio.thresholds import MAX_DRAWS
+from sparsecv_mio.units import BASELINES_SHARE
 from sparsecv_mio.words import Criterion, Method
 
 if TYPE_CHECKING:
@@ -120,6 +121,12 @@ class SolveRequest:
         "Store every finished draw of --bootstrap and --stability-selection in this file. An existing file of the same "
         "question is continued. [none]",
     )  # fmt: skip
+    baselines: str | None = option(
+        None, "LIST",
+        "Also fit baselines on the same folds: any of lasso, ridge, elasticnet, abess. Each chooses its penalty or "
+        "size by its CV error, and is compared with the reported pair. A fifth of the time limit is reserved for them. "
+        "[none]",
+    )  # fmt: skip
     search: Given = group(options.SEARCHING | {"time_limit": options.COMMAND_SECONDS})
     stored: Given = group(options.STORING)
     used: Given = group(options.ACCELERATING)
@@ -216,6 +223,7 @@ def solve_common(data: str, request: SolveRequest) -> int:
     refuse_with_common({
         "gamma LO..HI": every, "nested": request.nested, **chosen, **request.stored,
         "bootstrap": request.bootstrap, "stability_selection": request.stability_selection,
+        "baselines": request.baselines,
         "save_held_out": request.save_held_out, "proof": request.proof, "progress_json": request.progress_json,
         "reference": request.reference, **restrictions,
     })  # fmt: skip
@@ -253,6 +261,8 @@ class _SearchRun:
         Folds.
     how : SearchOptions
         Checked options.
+    methods : tuple of str
+        Names of baselines.
     steps : Steps or None
         Writer of the progress to a file.
     record : Record
@@ -268,6 +278,7 @@ class _SearchRun:
     dataset: Dataset
     plan: FoldPlan
     how: SearchOptions
+    methods: tuple[str, ...] = ()
     steps: Steps | None = None
     record: Record = field(init=False)
     snapshots: list[Snapshot] = field(default_factory=list)
@@ -338,9 +349,15 @@ def _read(data: str, request: SolveRequest, how: SearchOptions) -> _SearchRun:
     question = Question(dataset, plan, every or grid, request.tau, how)
     if request.draws is not None:
         request.draws.check(question)
+    methods: tuple[str, ...] = ()
+    if request.baselines is not None:
+        from sparsecv_mio.inference.baselines import check_supported, parse_baselines
+
+        methods = parse_baselines(request.baselines)
+        check_supported(methods, dataset, how.restrictions)
     if request.restrictions["count"] is None:
         how = session.count_factors_together(question, request.quiet)
-    return _SearchRun(dataset, plan, how)
+    return _SearchRun(dataset, plan, how, methods)
 
 
 def _run_search(request: SolveRequest, run: _SearchRun, levels: References, stop: StopSignal) -> None:
@@ -350,6 +367,9 @@ def _run_search(request: SolveRequest, run: _SearchRun, levels: References, stop
     from sparsecv_mio.search.api import cross_validate, nested_cross_validate, start_question_clock
     from sparsecv_mio.search.options import Hooks
     from sparsecv_mio.search.question import Question
+
+    if run.methods:
+        from sparsecv_mio.inference.baselines import with_baselines
 
     import_module("sparsecv_mio.report.record_tables")  # after a limit there is no time to load it
     request.check_checkpoint()
@@ -366,11 +386,16 @@ def _run_search(request: SolveRequest, run: _SearchRun, levels: References, stop
             progress, stop, run.note, Began.moment, **request.stored, scheduler=request.scheduler, found=store_snapshot
         )  # fmt: skip
         question = Question(run.dataset, run.plan, every or grid, request.tau, run.how, hooks)
-        if request.draws is not None:  # the limit is for the search and the draws together
+        if request.draws is not None or run.methods:  # the limit is for the search and all later work together
             deadline = start_question_clock(question)
             hooks = replace(hooks, began=deadline.began)
         answer = cross_validate if request.nested is None else partial(nested_cross_validate, count=request.nested)
-        record = answer(run.dataset, run.plan, gammas=every or grid, taus=request.tau, options=run.how, hooks=hooks)
+        how = run.how
+        if run.methods and how.time_limit is not None:
+            how = replace(how, time_limit=(1.0 - BASELINES_SHARE) * how.time_limit)
+        record = answer(run.dataset, run.plan, gammas=every or grid, taus=request.tau, options=how, hooks=hooks)
+        if run.methods:
+            record = with_baselines(record, run.dataset, run.plan, run.methods, deadline)
         if request.draws is not None:
             record = request.draws.add_to(record, question, deadline)
         run.record = with_reference(record, levels)

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparsecv_mio.certificate.read_back import (
-    adapt_to_record_loss,
-    apply_weights_and_folds,
-    data_of,
-    folds_again,
-    has_weights,
-    with_classes_as_in_folds,
-)
+from sparsecv_mio.certificate.read_back import rows_and_folds_of_record
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.folds import AnyFolds
 from sparsecv_mio.errors import BadInput
@@ -56,12 +49,7 @@ def question_of_record(
         raise BadInput(f"{what}: {type(record).__name__} is not a record of `solve`; give the result of `solve`")
     if record.continuous is not None:
         raise BadInput(f"{what}: requires a grid of gammas, not an interval; give values or LO:HI:COUNT to `solve`")
-    rows = adapt_to_record_loss(record, data_of(record, data))
-    if has_weights(record.data, rows):
-        rows, plan = apply_weights_and_folds(record.data, record.folds, rows, folds)
-    else:
-        rows = with_classes_as_in_folds(record.folds, rows)
-        plan = folds_again(record.folds, rows, folds)
+    rows, plan = rows_and_folds_of_record(record, data, folds)
     if (rows.names, rows.fingerprint) != (record.data.names, record.data.fingerprint):
         raise BadInput(f"{what}: these are not the data of the record; give the data from which it was made")
     if plan.digest != record.folds.digest:

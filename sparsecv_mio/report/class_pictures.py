@@ -14,7 +14,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.accuracy import ClassQuality, class_quality, predict_positive, rank_probabilities
-from sparsecv_mio.certificate.read_back import adapt_to_record_loss, apply_weights_and_folds, folds_again, has_weights
+from sparsecv_mio.certificate.read_back import rows_and_folds_of_record
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import AnyFolds
@@ -67,11 +67,7 @@ class PredictedClasses:
         """
         if record.classes is None:
             raise BadInput("ROC and calibration plots require a record with logistic loss; choose another panel")
-        rows = adapt_to_record_loss(record, data)
-        if has_weights(record.data, rows):
-            rows, plan = apply_weights_and_folds(record.data, record.folds, rows, folds)
-        else:
-            plan = folds_again(record.folds, rows, folds)
+        rows, plan = rows_and_folds_of_record(record, data, folds)
         scored, chance = predictions_by_fold(record, rows, plan)
         weights = np.ones(len(scored)) if rows.row_weights is None else rows.row_weights[scored]
         return cls(rows.y[scored], chance, weights, 1.0 / np.bincount(scored)[scored])

@@ -177,7 +177,7 @@ def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
     return {
         "best": record.certificate, "own": record.own_row, "average": record.average, "nested": record.nested,
         "weighed": stable.chosen if stable and stable.chosen and stable.chosen.weight else None, "reason": reason,
-        "space": _use_symbols(record_tables.search_space(record)), "has_wide_ties": record_tables.has_wide_ties(record),
+        "space": _use_symbols(record_words.search_space(record)), "has_wide_ties": record_tables.has_wide_ties(record),
         "n_models": int(np.isfinite(errors).sum()), "n_unsolved": int((~record.chosen_folds.decided).sum()),
         "frequent_others": [f"{quoted_name(one.feature)} ({format_percent(one.frequency)})" for one in frequent],
         "n_same": sum(set(one.support) == set(record.support) for one in chosen),

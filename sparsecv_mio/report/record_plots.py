@@ -20,6 +20,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import format_number
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report import figures
+from sparsecv_mio.report.baseline_tables import plot_baselines
 from sparsecv_mio.report.class_pictures import PredictedClasses, draw_calibration, draw_roc
 from sparsecv_mio.report.class_pictures import plot_calibration as plot_calibration
 from sparsecv_mio.report.class_pictures import plot_roc as plot_roc
@@ -577,7 +578,7 @@ def _headline(record: AnyRecord) -> str:
 
 PANELS = {  # for records of a search
     "cv-error": plot_cv_error, "grid": plot_grid, "bounds": plot_bounds, "features": plot_features,
-    "sources": plot_sources, "inclusion": plot_inclusion, "intervals": plot_intervals,
+    "sources": plot_sources, "baselines": plot_baselines, "inclusion": plot_inclusion, "intervals": plot_intervals,
 }  # fmt: skip
 OF_CLASSES = {"roc": draw_roc, "calibration": draw_calibration}
 
@@ -597,9 +598,9 @@ def draw_panel(record: AnyRecord, panel: str, data: Dataset | None = None) -> Fi
     Parameters
     ----------
     panel : str
-        Panel: all, cv-error, grid, bounds, features, sources, inclusion, intervals, roc, calibration or coefficients.
-        All but the last require a record of `solve`; inclusion and intervals require draws, and roc and calibration
-        logistic loss and the data.
+        Panel: all, cv-error, grid, bounds, features, sources, baselines, inclusion, intervals, roc, calibration or
+        coefficients. All but the last require a record of `solve`. Baselines, inclusion and intervals require the
+        option of `solve` that makes them; roc and calibration require logistic loss and the data.
     data : Dataset, optional
         Data as in `plot_coefficients`.
 

@@ -27,7 +27,15 @@ from sparsecv_mio.digits import (
 from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.files import argument, write_text
 from sparsecv_mio.model_space import NONE, word_of_factor
-from sparsecv_mio.report import figures, record_plots, record_tables, record_words, size_rows, source_tables
+from sparsecv_mio.report import (
+    baseline_tables,
+    figures,
+    record_plots,
+    record_tables,
+    record_words,
+    size_rows,
+    source_tables,
+)
 from sparsecv_mio.report.class_pictures import PredictedClasses, Reliability, draw_calibration, draw_roc, format_rows
 from sparsecv_mio.report.coefficients import against, factor_lines, ratio_columns, requested_references, scatter_lines
 from sparsecv_mio.report.document import (
@@ -218,6 +226,7 @@ def _search_sections(record: Record, data: Dataset | None) -> list[Section]:
         Section("The model", (*_model(record, data), *_average_section(record), *calibration)),
         *_draws(record),
         Section("Model sizes", (_tau_table(record), _grid_table(record))),
+        *_baseline_section(record),
         _folds(record),
         Section("The search", (_request_facts(record), *_sources(record), *((Sentences(hints),) if hints else ()))),
     ]  # fmt: skip
@@ -237,6 +246,16 @@ def _draws(record: Record) -> list[Section]:
             *_sentences(summary.lines), *summary.tables, *(pictures if place == 0 else ()),
         )) for place, summary in enumerate(summarise_draws(record))
     ]  # fmt: skip
+
+
+def _baseline_section(record: Record) -> list[Section]:
+    """Return the section that compares the answer with baselines, if the record has them."""
+    rows = baseline_tables.baseline_rows(record)
+    if not rows:
+        return []
+    table = report_table(baseline_tables.CAPTION, baseline_tables.HEADS, rows, words=1)
+    picture = _picture("baselines", baseline_tables.CAPTION, 3.2, record_plots.plot_baselines, record)
+    return [Section("Baselines", (*_sentences(baseline_tables.certified_lines(record)), table, picture))]
 
 
 def _folds(record: Record | CommonRecord) -> Section:

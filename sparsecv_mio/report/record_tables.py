@@ -26,7 +26,7 @@ from sparsecv_mio.digits import (
     several,
 )
 from sparsecv_mio.model_space import NONE, find_factors, word_of_factor, words_of_terms
-from sparsecv_mio.report import layout, record_words
+from sparsecv_mio.report import baseline_tables, layout, record_words
 from sparsecv_mio.report.coefficients import ratio_columns, scatter_lines, spreads
 from sparsecv_mio.report.document import ReportTable, report_table
 from sparsecv_mio.report.draw_tables import print_draws
@@ -100,6 +100,7 @@ def print_answer(
     if record.nested is not None:
         say(console, *nested_lines(record, record.nested))
     _print_coefficients(console, record, full, data)
+    baseline_tables.print_baselines(console, record, brief)
     print_draws(console, record, brief, full)
     if brief:
         return
@@ -140,7 +141,7 @@ def _print_pair(console: Console, record: records.Record) -> None:
         word = f"best pair so far ({reason}; choice not certified)" if reason else f"certified choice ({gap})"
     else:
         status = f"{reason}; not certified" if reason else f"certified, {gap}"
-        minimum = f"pair with the minimum CV error {search_space(record)} ({status})"
+        minimum = f"pair with the minimum CV error {record_words.search_space(record)} ({status})"
         error = mark_estimate(format_number(least.cv_error, _digits(record)), least.estimate)
         say_titled(console, minimum, f"{layout.pair(least.tau, least.gamma)}, CV error {error}", colour)
         settled, colour = ("certified", "green") if record.is_settled else ("not certified", MEANING["limit"][2])
@@ -225,7 +226,7 @@ def _error_lines(record: records.Record) -> list[str]:
 
 def _certified_lines(record: records.Record, digits: int) -> list[str]:
     """Return lines on the interval of the minimum CV error of the grid, and on that of the reported pair."""
-    scope, certificate = search_space(record), record.certificate
+    scope, certificate = record_words.search_space(record), record.certificate
     own = own_line(record, digits)
     if certificate.lower <= 0.0 and not math.isfinite(certificate.upper):
         return [f"minimum CV error {scope}: no certified bound"]
@@ -248,13 +249,6 @@ def has_wide_ties(record: records.Record) -> bool:
     """Return True if ties leave a certified choice a wider interval than the requested gap."""
     best = record.certificate
     return record.status == "proved" and best.tie_width > record.request.gap * best.upper
-
-
-def search_space(record: records.Record) -> str:
-    """Return the set of pairs over which the minimum CV error is certified."""
-    if (continuous := record.continuous) is not None:
-        return f"over every gamma from {format_number(continuous.low)} to {format_number(continuous.high)}"
-    return "over every tau at this gamma" if record.descent else "over the grid"
 
 
 def own_line(record: records.Record, digits: int) -> str:

@@ -52,6 +52,13 @@ def describe_region(up_to_tau: int | None, from_gamma: float | None, taus: Seque
     return ", and ".join(parts)
 
 
+def search_space(record: Record) -> str:
+    """Return the set of pairs over which the minimum CV error is certified."""
+    if (continuous := record.continuous) is not None:
+        return f"over every gamma from {format_number(continuous.low)} to {format_number(continuous.high)}"
+    return "over every tau at this gamma" if record.descent else "over the grid"
+
+
 def span(values: Collection[float]) -> str:
     """Return the smallest and the largest of some numbers as text.
 

@@ -46,7 +46,7 @@ from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.model_space import RESTRICTIONS, Column, Restrictions, default_gammas, parse_gammas, parse_taus
 from sparsecv_mio.report.record_words import edge_hints
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.deadline import interruptible
+from sparsecv_mio.search.deadline import Deadline, interruptible
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.sklearn.kept import MOST_KEPT, KeptSearch
@@ -546,6 +546,29 @@ class ChosenByCV:
             words = f"for data or searches with more than {MOST_KEPT:,} numbers only record_ is stored"
             raise AttributeError(f"this attribute is not available: {words}")
         return self._kept
+
+    def compare_baselines(
+        self: Any, baselines: str | Iterable[str] = "lasso,ridge,elasticnet", time_limit: float | None = None
+    ) -> Record:
+        """Fit baselines on the folds of the search, and compare their CV errors with that of the chosen pair.
+
+        Parameters
+        ----------
+        baselines : str or iterable of str
+            Any of `lasso`, `ridge`, `elasticnet` and `abess`.
+        time_limit : float, optional
+            Time limit in seconds.
+
+        Returns
+        -------
+        Record
+            Copy of `record_` with `baselines`, as from :func:`sparsecv_mio.compare_baselines`.
+        """
+        from sparsecv_mio.inference.baselines import parse_baselines, with_baselines
+
+        data, methods = self._search, parse_baselines(baselines)
+        with interruptible(type(self).__name__) as stop:
+            return with_baselines(self.record_, data.dataset, data.folds, methods, Deadline(time_limit, stop))
 
     @cached_property
     def cv_results_(self: Any) -> dict[str, Any]:

@@ -1,0 +1,392 @@
+"""Baselines on the folds of a record: lasso, ridge, elastic net and abess, compared with the reported pair.
+
+Every baseline sees the rows, row weights, exposures and scales of the columns that the search saw in each fold. It
+chooses its penalty, or its size, by the smallest CV error, the criterion of the search. The standard error of the
+difference is paired: it is taken over the differences of the held-out errors of the folds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib import import_module
+from threading import Event
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.inference_parts import Baseline, Baselines
+from sparsecv_mio.certificate.own_rows import fold_preprocessing
+from sparsecv_mio.certificate.parts import package_version
+from sparsecv_mio.certificate.read_back import rows_and_folds_of_record
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.restrictions import adjustment_columns
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import AnyFolds
+from sparsecv_mio.data.rows_of_folds import Measures, RowsOfFolds
+from sparsecv_mio.data.standard import column_moments
+from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.errors import BadInput, OutOfTime, match_keyword, naming_extras
+from sparsecv_mio.inference import penalised_paths
+from sparsecv_mio.inference.penalised_paths import FitRows
+from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.problem.objective import standard_error
+from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
+from sparsecv_mio.search.answer.fold_models import check_of_record
+from sparsecv_mio.search.deadline import Deadline, interruptible, run_within_limit
+from sparsecv_mio.words import Intercept, Scale
+
+ABESS = "abess"
+L1_RATIOS = {"lasso": (1.0,), "ridge": (0.0,), "elasticnet": (0.1, 0.5, 0.9)}  # shares of the absolute values
+METHODS = (*L1_RATIOS, ABESS)
+DEFAULT_METHODS = tuple(L1_RATIOS)
+MOST_STORED = 10_000  # coefficients of fold models that a record stores for each baseline
+MOST_KEPT = 20_000_000  # coefficients of the fold models of all candidates in memory
+
+
+def parse_baselines(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Return the names of baselines; raise an error for unknown names and missing packages.
+
+    Parameters
+    ----------
+    given : str or iterable of str
+        Names, or their list as text.
+
+    Raises
+    ------
+    BadInput
+        If a name is unknown or given twice, or no name is given.
+    MissingPackage
+        If scikit-learn is not installed.
+    BackendUnavailable
+        If abess is named and is not installed.
+
+    Examples
+    --------
+    >>> parse_baselines("lasso,ridge")
+    ('lasso', 'ridge')
+    """
+    words = [word.strip() for word in given.split(",")] if isinstance(given, str) else list(given)
+    names = tuple(match_keyword(word, METHODS, "baselines") for word in words)
+    if not names or len(set(names)) < len(names):
+        raise BadInput(f"baselines: {', '.join(names) or 'the list is empty'}; give each of {', '.join(METHODS)} once")
+    with naming_extras():
+        import_module("sklearn.linear_model")  # before a search, so that its time limit includes the import
+    if ABESS in names:
+        penalised_paths.import_abess()
+    return names
+
+
+def check_supported(methods: Sequence[str], dataset: Dataset, restrictions: Restrictions | None) -> None:
+    """Raise `BadInput` for baselines that do not support adjustment columns, or offsets of classes.
+
+    Parameters
+    ----------
+    methods : sequence of str
+        Names of baselines.
+    dataset : Dataset
+        Data in the form of the loss.
+    restrictions : Restrictions or None
+        Restrictions of the search.
+    """
+    if ABESS in methods and restrictions is not None and restrictions.adjust:
+        raise BadInput("baselines: abess does not support adjust; leave out one of the two")
+    if ABESS in methods and dataset.classes is not None and dataset.row_exposure is not None:
+        raise BadInput("baselines: abess does not support offset with two classes; leave out one of the two")
+
+
+class Candidate(NamedTuple):
+    """The settings of one model of a path."""
+
+    alpha: float | None
+    l1_ratio: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedRows:
+    """The rows of a record and of its folds, as the fits of a baseline see them.
+
+    Attributes
+    ----------
+    record : Record
+        Record of the search.
+    dataset : Dataset
+        Data, or the expanded table of fold-specific preprocessing, whose first rows are those of the data.
+    plan : FoldPlan
+        Folds of `dataset`.
+    n : int
+        Number of rows of the data.
+    penalised, free : int arrays
+        Positions of the penalised columns and of the adjustment columns.
+    scales : (p,) array
+        Scales of the columns over all rows, if `dataset` has none.
+    centre : (p,) array
+        Means of the columns over all rows; zero without an intercept.
+    y_centre : float
+        Mean of the target over all rows with a global intercept, otherwise 0.
+    """
+
+    record: Record
+    dataset: Dataset
+    plan: FoldPlan
+    n: int
+    penalised: IntArray
+    free: IntArray
+    scales: FloatArray
+    centre: FloatArray
+    y_centre: float
+
+    @classmethod
+    def from_record(cls, record: Record, dataset: Dataset, plan: FoldPlan) -> ComparedRows:
+        """Return the rows of a record.
+
+        Parameters
+        ----------
+        record : Record
+            Record of the search.
+        dataset : Dataset
+            Data of the record.
+        plan : FoldPlan
+            Folds of the record.
+        """
+        limits, intercept, within = record.request.restrictions, record.data.intercept, fold_preprocessing(record)
+        scale = Scale.NONE if record.data.scale == Scale.NONE else Scale.VARIANCE  # lengths differ by a common factor
+        everyone, adjusted = slice(0, dataset.n), adjustment_columns(record)
+        measures = Measures.from_rows(dataset, dataset.X, scale, everyone)
+        unused = np.isin(dataset.names, [*adjusted, *(limits.force_out if limits else ())])
+        centre = column_moments(np.column_stack([dataset.X, dataset.y]), dataset.row_weights).mean
+        within.check(dataset)
+        own = RowsOfFolds.from_dataset(dataset, plan, within, scale) if within else None
+        return cls(
+            record, own.dataset if own else dataset, own.folds if own else plan, dataset.n,
+            np.flatnonzero(measures.varies & ~unused), np.flatnonzero(np.isin(dataset.names, adjusted)), measures.scale,
+            np.zeros(dataset.p) if intercept == Intercept.NONE else centre[:-1],
+            float(centre[-1]) if intercept == Intercept.GLOBAL else 0.0,
+        )  # fmt: skip
+
+    def rows_of(self, fold: int | None) -> IntArray:
+        """Return the training rows of a fold, or all rows of the data."""
+        return np.arange(self.n) if fold is None else self.plan.train_rows(fold)
+
+    def scales_of(self, rows: IntArray) -> FloatArray:
+        """Return the (p,) scales of the columns for a fit to some rows."""
+        return self.scales if self.dataset.scales is None else self.dataset.scales.of_rows(rows)
+
+    def fit_rows(self, fold: int | None) -> FitRows:
+        """Return the rows of a fit, to the training rows of a fold or to all rows."""
+        rows, loss = self.rows_of(fold), row_loss(self.record.loss)
+        y, v = encode_dataset_targets(loss, self.dataset, rows)
+        X = (self.dataset.X[rows] - self.centre) / self.scales_of(rows)
+        ones = np.ones((len(rows), int(self.record.data.intercept == Intercept.FOLD)))
+        Z = np.hstack([ones, X[:, self.free]])
+        return FitRows(X[:, self.penalised], Z, y - self.y_centre, v, loss, self.record.loss.is_quadratic)
+
+    def in_file_units(self, models: FloatArray, fold: int | None) -> FloatArray:
+        """Return the (M, 1 + p) intercepts and coefficients of models in units of the file."""
+        has_intercept, scales = int(self.record.data.intercept == Intercept.FOLD), self.scales_of(self.rows_of(fold))
+        told = np.zeros((len(models), 1 + self.dataset.p))
+        told[:, 1 + np.concatenate([self.free, self.penalised])] = models[:, has_intercept:]
+        told[:, 1:] /= scales
+        told[:, 0] = self.y_centre - told[:, 1:] @ self.centre + models[:, :has_intercept].sum(axis=1)
+        return told
+
+    def held_out_errors(self, models: FloatArray, fold: int) -> FloatArray:
+        """Return the (M,) sums of the held-out losses of a fold, of models in units of the file."""
+        rows, loss = self.plan.scored_rows(fold), row_loss(self.record.loss)
+        y, v = encode_dataset_targets(loss, self.dataset, rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            predictors = models[:, 1:] @ self.dataset.X[rows].T + models[:, :1]
+            return np.asarray(loss.losses(loss.signs(y) * predictors, y) @ v)
+
+
+@dataclass(frozen=True, eq=False)
+class BaselineFit:
+    """The fits of one baseline: its candidates, and the function that fits all of them to some rows."""
+
+    candidates: list[Candidate]
+    fit: Callable[[FitRows], FloatArray]
+
+    @classmethod
+    def from_method(cls, method: str, compared: ComparedRows, check_time: Callable[[], None]) -> BaselineFit:
+        """Return the fits of a method.
+
+        Parameters
+        ----------
+        method : str
+            Name of the method.
+        compared : ComparedRows
+            Rows of the record.
+        check_time : callable
+            Function that raises an error to end the fits.
+        """
+        whole, record = compared.fit_rows(None), compared.record
+        if method == ABESS:
+            n_train = min(len(compared.rows_of(fold)) for fold in range(compared.plan.k))
+            most = min(len(compared.penalised), n_train - 2)
+            sizes = np.array(sorted({min(tau, most) for tau in record.request.taus if tau > 0} or {1}))
+            values = record.loss.target.values
+            return cls(
+                [Candidate(None, None)] * len(sizes),
+                lambda rows: penalised_paths.fit_subsets(rows, values, sizes, check_time),
+            )
+        grid = [(ratio, penalised_paths.penalties(whole, ratio)) for ratio in L1_RATIOS[method]]
+        return cls(
+            [Candidate(alpha, ratio) for ratio, alphas in grid for alpha in alphas.tolist()],
+            lambda rows: np.vstack(
+                [penalised_paths.fit_path(rows, ratio, alphas, check_time) for ratio, alphas in grid]
+            ),
+        )
+
+
+def fit_baseline(method: str, compared: ComparedRows, check_time: Callable[[], None]) -> Baseline:
+    """Return a baseline, whose candidate with the smallest CV error is fitted to all rows.
+
+    Parameters
+    ----------
+    method : str
+        One of `METHODS`.
+    compared : ComparedRows
+        Rows of the record.
+    check_time : callable
+        Function that raises `OutOfTime` to end the fits; it is called before each of them.
+    """
+    begun, record, k = time.perf_counter(), compared.record, compared.plan.k
+    fits = BaselineFit.from_method(method, compared, check_time)
+    shape = k, len(fits.candidates), 1 + compared.dataset.p
+    errors, kept = np.empty(shape[:2]), np.empty(shape if np.prod(shape) <= MOST_KEPT else (0, *shape[1:]))
+    for fold in range(k):
+        check_time()
+        models = compared.in_file_units(fits.fit(compared.fit_rows(fold)), fold)
+        errors[fold] = compared.held_out_errors(models, fold)
+        kept[fold : fold + 1] = models
+    check_time()
+    sums = errors.sum(axis=0)
+    best = int(np.argmin(np.where(np.isfinite(sums), sums, np.inf)))
+    model = compared.in_file_units(fits.fit(compared.fit_rows(None)), None)[best]
+    names, free = compared.dataset.names, compared.free.tolist()
+    support = [j for j in np.flatnonzero(model[1:]).tolist() if j not in free]
+    stored = kept[:, best] if len(kept) and k * (1 + len(names)) <= MOST_STORED else kept[:0, best]
+    scored = Scored.of(compared.dataset, compared.plan)
+    error = float(sums[best]) / scored.total
+    differences = errors[:, best] - record.chosen_folds.error
+    is_known = bool(np.isfinite(differences).all())
+    spread = standard_error(differences, scored.by_fold, scored.times) if scored.has_standard_error else None
+    lower = record.certificate.lower
+    return Baseline(
+        method=method, cv_error=error, **fits.candidates[best]._asdict(),
+        difference=float(differences.sum()) / scored.total if is_known else None,
+        standard_error=spread if is_known else None,
+        support=tuple(names[j] for j in support),
+        coefficients={names[j]: float(model[1 + j]) for j in sorted([*support, *free])},
+        intercept=float(model[0]), seconds=time.perf_counter() - begun,
+        possible_gain=100.0 * (error - lower) / error if lower > 0.0 and error > 0.0 else None,
+        fold_errors=tuple(errors[:, best].tolist()), fold_models=tuple(map(tuple, stored.tolist())),
+    )  # fmt: skip
+
+
+def with_baselines(
+    record: Record, dataset: Dataset, plan: FoldPlan, methods: Sequence[str], deadline: Deadline
+) -> Record:
+    """Return the record with baselines; after a limit or Ctrl-C with those that were done, and a warning.
+
+    Parameters
+    ----------
+    record : Record
+        Record of a search.
+    dataset : Dataset
+        Data of the record.
+    plan : FoldPlan
+        Folds of the record.
+    methods : sequence of str
+        Names of `METHODS`.
+    deadline : Deadline
+        Deadline of the fits.
+    """
+    fitted = list[Baseline]()
+
+    def check_time() -> None:
+        if deadline.has_expired():
+            raise OutOfTime("the fits of a baseline did not end in time")
+
+    def fit_all() -> None:
+        check_time()
+        compared = ComparedRows.from_record(record, dataset, plan)
+        for method in methods:
+            fitted.append(fit_baseline(method, compared, check_time))
+
+    check_supported(methods, dataset, record.request.restrictions)
+    with suppress(OutOfTime):
+        run_within_limit(fit_all, deadline, lambda: None)
+    done, warnings = tuple(fitted), record.warnings
+    if len(done) < len(methods):
+        why = "the run was interrupted" if deadline.stop.is_set() else "the time limit ended"
+        warnings = (*warnings, f"baselines: {why} before these were fitted: {', '.join(methods[len(done) :])}")
+    packages = ("scikit-learn", ABESS) if ABESS in methods else ("scikit-learn",)
+    versions = {package: package_version(package) for package in packages}
+    return replace(record, warnings=warnings, baselines=Baselines(done, versions) if done else None)
+
+
+def compare_baselines(
+    record: Record, data: Any, *, baselines: str | Iterable[str] = DEFAULT_METHODS, folds: AnyFolds | None = None,
+    time_limit: float | None = None, stop: Event | None = None,
+) -> Record:  # fmt: skip
+    """Fit baselines on the folds of a record, and compare their CV errors with that of the reported pair.
+
+    Each baseline chooses its penalty by the smallest CV error on the same folds, with the same row weights, exposures
+    and scales.
+
+    Parameters
+    ----------
+    record : Record
+        Record of `solve`.
+    data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
+        Data of the record, as passed to `solve`.
+    baselines : str or iterable of str
+        Any of `lasso`, `ridge`, `elasticnet` and `abess`; the last one needs the package abess.
+    folds : str, int, splitter, labels, pairs or FoldPlan, optional
+        Folds of the record, if it does not describe them.
+    time_limit : float, optional
+        Time limit in seconds.
+    stop : threading.Event, optional
+        Event that ends the fits; the first Ctrl-C by default.
+
+    Returns
+    -------
+    Record
+        Record with `baselines`; its `to_frame` gives the comparison as a table. After a limit or Ctrl-C it has the
+        baselines that were done, and a warning.
+
+    Raises
+    ------
+    BadInput
+        If a name is unknown, or data or folds are not those of the record.
+    MissingPackage, BackendUnavailable
+        If a package is not installed.
+
+    References
+    ----------
+    Tibshirani (1996), "Regression shrinkage and selection via the lasso", JRSS B 58. Zou and Hastie (2005),
+    "Regularization and variable selection via the elastic net", JRSS B 67. Zhu and others (2020), "A polynomial
+    algorithm for best-subset selection problem", PNAS 117 (abess).
+
+    Examples
+    --------
+    >>> import sparsecv_mio as sc
+    >>> record = sc.solve("instances/prostate.csv", target="lpsa", gammas=[0.01, 0.1, 1.0])
+    >>> compared = sc.compare_baselines(record, "instances/prostate.csv", baselines="lasso,ridge")
+    >>> [(one.method, len(one.support)) for one in compared.baselines.methods]
+    [('lasso', 8), ('ridge', 8)]
+    """
+    if not isinstance(record, Record):
+        raise BadInput("baselines: requires a record of `solve` with criterion folds; give such a record")
+    methods = parse_baselines(baselines)
+    dataset, plan = rows_and_folds_of_record(record, data, folds)
+    check_of_record(record, dataset, plan)
+    if stop is not None:
+        return with_baselines(record, dataset, plan, methods, Deadline(time_limit, stop))
+    with interruptible() as stop:
+        return with_baselines(record, dataset, plan, methods, Deadline(time_limit, stop))
