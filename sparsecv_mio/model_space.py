@@ -782,7 +782,7 @@ class GammaInterval:
         if not all(isinstance(end, Real) for end in (self.low, self.high)):
             raise BadInput(f"gammas: the ends of {self} are not numbers")
         if not GAMMA_RANGE[0] <= self.low < self.high <= GAMMA_RANGE[1]:
-            raise BadInput(f"gammas: {self} is not an interval of positive numbers, with the lower bound first")
+            raise BadInput(f"gammas: {self} is not an interval LO..HI of positive numbers with LO below HI")
 
     def __str__(self) -> str:
         return f"{self.low:g}{RANGE_SIGN}{self.high:g}"

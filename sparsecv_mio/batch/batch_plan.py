@@ -362,7 +362,7 @@ def _parse_plan(place: Path) -> dict[str, Any]:
         raise BadInput(f"plan {str(place)!r} is not a TOML file: {str(error).splitlines()[0]}") from None
     except (ValueError, RecursionError):
         raise BadInput(
-            f"plan {str(place)!r} has a number of too many digits, or lists nested too deeply; check its lists"
+            f"plan {str(place)!r} has a number with too many digits, or lists that are nested too deeply; correct it"
         ) from None
 
 

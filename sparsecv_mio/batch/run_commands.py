@@ -209,8 +209,8 @@ class TaskCounts:
         elif self.is_waiting:
             silent = time.monotonic() - self.latest
             words += (
-                f"; no task has ended for {silent:.0f} s, so the remaining time is not estimated (at the first use, "
-                "each process compiles)"
+                f"; no task has ended for {silent:.0f} s, so the remaining time is not estimated (each process "
+                "compiles at its first use)"
             )
         return f"{seconds:.0f} s; {words}"
 

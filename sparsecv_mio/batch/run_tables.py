@@ -489,7 +489,7 @@ def standard_errors(
     several = [name for name in DIFFER if name in frame and (frame[name].groupby(cell).nunique() > 1).any()]
     over = f"±: standard error of the mean over runs{' that differ in ' if several else ''}{', '.join(several)}"
     means = "fingerprint" in frame and any(spread[value].notna().any() for value in on_tests)
-    return spread, (over + ("; for errors on test rows, over test sets" if means else ""), *alone)
+    return spread, (over + (" (errors on test rows: over test sets)" if means else ""), *alone)
 
 
 def present(labels: pd.Series) -> list[str]:

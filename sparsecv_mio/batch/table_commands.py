@@ -110,8 +110,8 @@ class Drawing:
     kind: str | None = option(
         None,
         "WORD",
-        "Kind of figure of a table: profile (share of problems within a factor of the best method), box (box plots) "
-        "or lines (means with standard errors over the column of --against). [box]",
+        "Kind of figure of a table: profile (share of problems for which a method is within a given factor of the "
+        "best), box (box plots) or lines (means with standard errors over the column of --against). [box]",
         KINDS,
     )
     value: str | None = option(

@@ -143,7 +143,9 @@ def forward(text: str, n: int) -> tuple[fold_plan.RowLists, fold_plan.RowLists]:
     if k >= n:
         raise BadInput(f"folds {spec!r} need more than {k} rows but the data have {n}; give fewer folds")
     if k * n > fold_plan.MOST_ROWS:
-        raise BadInput(f"folds {spec!r} of {n} rows list too many rows; give fewer folds")
+        raise BadInput(
+            f"folds {spec!r}: the training rows of all folds of {n} rows are too many to store; give fewer folds"
+        )
     size = n // (k + 1)
     begins = range(n - k * size, n, size)
     if gap and begins[0] - gap < 2:

@@ -302,7 +302,7 @@ def _check_feature(column: RawColumn, how: Reading) -> None:
     if how.column_encoding(column.name) is Encode.ORDINAL and how.na.uses_imputation and column.empty.any():
         raise BadInput(
             f'column {column.name!r} has ranks and missing values, and ranks have no {how.na}; give na="drop", or '
-            'encode="onehot" and no order for this column, so that missing values are a level'
+            'encode="onehot" and no order for this column: missing values are then a separate level'
         )
 
 

@@ -206,7 +206,7 @@ def read_svmlight(path: Path, aux: Sequence[str]) -> Matrix:
             if "_" in text or indices != sorted({*indices}) or min(indices, default=0) < 0:
                 raise BadInput(
                     f"file {str(path)!r} has {text.strip()[:40]!r} in line {line}; write a number and index:value "
-                    "pairs, the indices rising from 0"
+                    "pairs, with increasing indices from 0"
                 )
             cells += zip([len(targets) - 1] * len(indices), indices, values, strict=True)
     if not targets:

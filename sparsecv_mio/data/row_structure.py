@@ -249,7 +249,7 @@ def time_order(features: Sequence[RawColumn], target: RawColumn) -> TimeOrder | 
     if growing is None:
         return None
     alike = f"the target is similar to the target of the previous row (correlation {likeness:.2f})"
-    return TimeOrder(growing.name, f"grows from row to row, and {alike}, as in the order of time")
+    return TimeOrder(growing.name, f"grows from row to row, and {alike}, as in a time series")
 
 
 def _order_by_name(columns: Sequence[RawColumn], sorted_by_target: bool) -> TimeOrder | None:

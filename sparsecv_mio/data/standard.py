@@ -849,7 +849,7 @@ def _copy_warning(names: tuple[str, ...], copy_of: IntArray) -> tuple[str, ...]:
     pairs = [f"{names[j]!r} duplicates {names[copy_of[j]]!r}" for j in np.flatnonzero(copy_of >= 0).tolist()]
     if not pairs:
         return ()
-    return (f"duplicate columns, which are equal up to sign and scale and interchangeable: {', '.join(pairs)}",)
+    return (f"duplicate columns (equal up to sign and scale, so each may replace the other): {', '.join(pairs)}",)
 
 
 CODES = frozenset({  # numbers that may be missing-value codes

@@ -365,7 +365,7 @@ def loocv(
     lines = [
         *describe_model(chosen),
         ("leave-one-out errors", f"{answer.errors} of {n} ({100 * (answer.errors / n):.2f}%{unknown})"),
-        ("bounds of one fit", f"between {low} and {high}; {numbers['open']} rows not decided"),
+        ("bounds of one fit", f"between {low} and {high}; {numbers['open']} rows without a certified sign"),
         ("trainings", f"{answer.trainings} of {n}; {numbers['certain']} signs certified"),
         ("time", f"{numbers['seconds']:.3g} s ({times})"),
     ]

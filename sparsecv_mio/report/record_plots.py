@@ -521,7 +521,7 @@ def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None,
     names = every[: figures.MOST_FEATURES]
     ax = figures.prepare_axes(ax, (7.0, 1.6 + 0.22 * max(len(names), 4)))
     values = np.array([[row.coefficients.get(name, np.nan) for row in rows] for name in names]).reshape(-1, len(rows))
-    words, end = "share of the largest in the row", 1.0
+    words, end = "share of the row's maximum", 1.0
     if data is not None:
         values = values * np.array([*standard_units(names, data).values()])[:, None]
         words, end = _units(data), float(np.nanmax(np.abs(values), initial=0.0)) or 1.0

@@ -468,7 +468,7 @@ def _state_error_on_new_rows(record: Record) -> str:
     nested = between = ""
     if record.nested is not None:
         error = format_number(record.nested.error)
-        nested = f" The nested CV error, {error}, is not minimised, but it is an estimate too."
+        nested = f" The nested CV error, {error}, is not a minimum over pairs, but it is also an estimate."
     if record.continuous is None:
         between = " Values of gamma between those of the grid are not covered."
     return f"The error on new rows: {chosen}.{nested}{between}"

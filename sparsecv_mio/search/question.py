@@ -48,7 +48,7 @@ def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) 
     for name in refused[:1]:
         raise BadInput(f"{named}: {name} requires a grid LO:HI:COUNT, not an interval")
     if not options.gap > 0.0:
-        raise BadInput(f"{named}: gap: 0 is not supported with an interval; give a positive gap")
+        raise BadInput(f"{named}: gap 0 is not supported with an interval; give a positive gap")
 
 
 @dataclass(frozen=True, eq=False)

@@ -241,7 +241,7 @@ def test_an_interval_is_no_list() -> None:
     assert model_space.interval("0.01:1:3") is None
     with pytest.raises(BadInput, match="is an interval"):
         model_space.gammas("1e-3..10")
-    with pytest.raises(BadInput, match="with the lower bound first"):
+    with pytest.raises(BadInput, match="positive numbers with LO below HI"):
         model_space.GammaInterval(2.0, 1.0)
 
 

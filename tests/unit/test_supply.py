@@ -136,7 +136,7 @@ def test_records_and_tasks_of_a_size_that_none_has(tmp_path: Path, monkeypatch: 
     [
         ("a" + ".a" * 60 + " = 1", "more than 50 parts"),
         ("a" + " . 'a' " * 60 + " = 1", "more than 50 parts"),
-        ("a = " + "[" * 5000, "lists nested too deeply"),
+        ("a = " + "[" * 5000, "lists that are nested too deeply"),
         ("[[data]]\ndesign = 'toeplitz'\nn = 1000000000\np = 1000000\n", "exceed the memory"),
     ],
 )

@@ -191,7 +191,7 @@ def test_a_list_of_gammas_is_no_grid(tmp_path: Path) -> None:
         ("[[data]]\nsklearn = 'diabetes'\n[vary]\nseed = [0, 10:00:00]\n", "seed: 10:00:00 is a date or a time"),
         (
             f"[[data]]\nsklearn = 'diabetes'\n[vary]\nseed = {'9' * 5000}\n",
-            "a number of too many digits, or lists nested too deeply",
+            "a number with too many digits, or lists that are nested too deeply",
         ),
         (f"[[data]]\nsklearn = 'diabetes'\n[vary]\nseed = {'9' * 30}\n", "seed: a number has more than 18 digits"),
         ("data = 2020-01-01\n", "must be tables, not '2020-01-01'"),

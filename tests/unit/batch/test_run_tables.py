@@ -144,7 +144,7 @@ def test_errors_on_test_rows_vary_with_the_test_rows_alone() -> None:
     )
     assert several.spread.loc["a", ("x", "cv_error")] == pytest.approx(frame["cv_error"].sem())
     assert np.isnan(one.spread.loc["a", ("x", "test_error")]) and one.count.loc["a", ("x", "test_error")] == 4
-    assert "differ in split, seed; for errors on test rows, over test sets" in markdown(several)
+    assert "differ in split, seed (errors on test rows: over test sets)" in markdown(several)
     text = markdown(one)
     assert (
         text.splitlines()[2].count("±") == 1

@@ -155,7 +155,7 @@ def test_labels_are_written_some_folds_at_a_time(at_once: int, monkeypatch: pyte
 
 def test_plans_too_large_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparsecv_mio.data.fold_plan.MOST_ROWS", 10)
-    with pytest.raises(BadInput, match="forward:2' of 9 rows list too many rows"):
+    with pytest.raises(BadInput, match="forward:2': the training rows of all folds of 9 rows are too many to store"):
         make_folds("forward:2", data_of(9))
     with pytest.raises(BadInput, match="contain 1.1e.01 rows in all, more than 1e.01"):
         plan_of_rows(row_lists([np.arange(4)]), row_lists([np.arange(7)]), 9, "one")

@@ -121,7 +121,7 @@ def test_svmlight_names_follow_the_indices(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 1:2\n2 1:x\n", "has '2 1:x' in line 2; write a number and index:value pairs, the indices rising"),
+        ("1 1:2\n2 1:x\n", "has '2 1:x' in line 2; write a number and index:value pairs, with increasing indices"),
         ("1 1:2\nfoo 1:3\n", "has 'foo 1:3' in line 2; "),
         ("1 1:2\n2 1\n", "has '2 1' in line 2; "),
         ("1 2:2 1:3\n", "has '1 2:2 1:3' in line 1; "),
