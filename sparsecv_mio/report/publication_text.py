@@ -21,6 +21,7 @@ from sparsecv_mio.data.folds import fold_name
 from sparsecv_mio.digits import abbreviate_list, format_number, quoted_name, several
 from sparsecv_mio.model_space import NONE, text_of_taus
 from sparsecv_mio.report import record_tables, record_words
+from sparsecv_mio.report.baseline_tables import certified_lines
 from sparsecv_mio.report.coefficients import factor_lines
 from sparsecv_mio.report.document import CITATION
 from sparsecv_mio.report.journal_numbers import (
@@ -36,6 +37,7 @@ from sparsecv_mio.targets import Loss, Values
 from sparsecv_mio.words import Intercept, Within
 
 MODEL_PAPERS = {Values.NUMBERS: (), Values.CLASSES: ("lecessie1992",), Values.COUNTS: ("mccullagh1989",)}
+BASELINE_PAPERS = {"lasso": "tibshirani1996", "ridge": "hoerl1970", "elasticnet": "zou2005", "abess": "zhu2020"}
 LIBRARIES = {"python": "Python", "numpy": "NumPy", "scipy": "SciPy", "numba": "Numba"}
 SYMBOLS = {"tau": "τ", "gamma": "γ"}
 MAX_LISTED_GAMMAS = 5  # ridge weights that a text lists; it gives the range of more
@@ -173,6 +175,7 @@ def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
     features, chosen = ((), ()) if draws is None else (draws.features, draws.chosen)
     frequent = [one for one in features if one.frequency > HALF and one.feature not in model]
     others = [f"{quoted_name(name)} ({count:,})" for name, count in record.chosen_in().items() if name not in model]
+    methods = () if record.baselines is None else record.baselines.methods
     name = "" if data is None or stable is None else fold_name(record.folds.spec, data, stable.fold)
     return {
         "best": record.certificate, "own": record.own_row, "average": record.average, "nested": record.nested,
@@ -182,6 +185,9 @@ def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
         "frequent_others": [f"{quoted_name(one.feature)} ({format_percent(one.frequency)})" for one in frequent],
         "n_same": sum(set(one.support) == set(record.support) for one in chosen),
         "inclusion_width": math.ceil(max((100.0 * (one.upper - one.lower) for one in features), default=0.0)),
+        "baselines": record.baselines,
+        "baseline_lines": list(map(_use_symbols, certified_lines(record))),
+        "baseline_papers": [BASELINE_PAPERS[one.method] for one in methods],
         "other_terms": others, "measures": _list_measures(record), "fit": _fit_on_all_rows(record, data),
         "influence": stable,
         "influential_fold": name,

@@ -16,7 +16,14 @@ from repository import INSTANCES, ROOT
 
 import sparsecv_mio as sc
 from sparsecv_mio.certificate.draw_summaries import summarise_bootstrap, summarise_stability_selection
-from sparsecv_mio.certificate.inference_parts import Bootstrap, ChosenModel, DrawPlan, StabilitySelection
+from sparsecv_mio.certificate.inference_parts import (
+    Baseline,
+    Baselines,
+    Bootstrap,
+    ChosenModel,
+    DrawPlan,
+    StabilitySelection,
+)
 from sparsecv_mio.certificate.records import Nested, OneSe, Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
@@ -184,6 +191,22 @@ def test_draws_add_their_columns_and_sentences(record: Record) -> None:
     halves = drawn.stability_selection
     stated = [float(number) for number in re.findall(r"of at most ([\d.]+) is at most ([\d.]+)\.", made.results)[0]]
     assert halves is not None and stated[0] <= halves.mean_size / halves.n_features and stated[1] >= halves.bound
+
+
+def test_baselines_add_sentences(record: Record) -> None:
+    errors = {"lasso": 1.25 * record.cv_error, "abess": record.cv_error}
+    methods = [
+        Baseline(name, error, error - record.cv_error, 0.5, None, None, record.support, {}, 0.0, 0.1,
+                 100.0 * (1.0 - record.lower / error), ())
+        for name, error in errors.items()
+    ]  # fmt: skip
+    drawn = replace(record, baselines=Baselines(tuple(methods), {"scikit-learn": "1.7.0"}))
+    made = publication_of(drawn)
+    assert "On the same folds we fitted lasso, abess" in made.methods and "scikit-learn 1.7.0" in made.methods
+    assert "The CV error of lasso is" in made.results and "above that of the reported pair" in made.results
+    assert re.search("Certified over the grid: no CV error of best-subset selection is more than 2[01]%", made.results)
+    assert {"tibshirani1996", "zhu2020", "pedregosa2011"} <= set(cited_keys(drawn))
+    assert "lasso" not in publication_of(record).methods
 
 
 def test_preprocessing_is_stated(tmp_path: Path) -> None:
