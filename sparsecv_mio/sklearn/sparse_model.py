@@ -6,7 +6,7 @@ import math
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from datetime import date
@@ -569,6 +569,49 @@ class ChosenByCV:
         data, methods = self._search, parse_baselines(baselines)
         with interruptible(type(self).__name__) as stop:
             return with_baselines(self.record_, data.dataset, data.folds, methods, Deadline(time_limit, stop))
+
+    def bootstrap(self: Any, draws: int = 200, **options: Any) -> Record:
+        """Repeat the whole procedure on bootstrap draws of the rows of the fit.
+
+        Parameters
+        ----------
+        draws : int
+            Number of draws.
+        **options
+            Options of :func:`sparsecv_mio.bootstrap`; the number of threads is `n_jobs` by default.
+
+        Returns
+        -------
+        Record
+            The record of the fit with `bootstrap`.
+        """
+        from sparsecv_mio.inference.bootstrap import bootstrap
+
+        return bootstrap(self.record_, **self._draw_options(options), draws=draws)
+
+    def stability_selection(self: Any, pairs: int = 50, **options: Any) -> Record:
+        """Select features that the whole procedure chooses from most halves of the rows of the fit.
+
+        Parameters
+        ----------
+        pairs : int
+            Number of complementary pairs of halves.
+        **options
+            Options of :func:`sparsecv_mio.stability_selection`; the number of threads is `n_jobs` by default.
+
+        Returns
+        -------
+        Record
+            The record of the fit with `stability_selection`.
+        """
+        from sparsecv_mio.inference.stability_selection import stability_selection
+
+        return stability_selection(self.record_, **self._draw_options(options), pairs=pairs)
+
+    def _draw_options(self: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the data and folds of the fit, and options of draws."""
+        search = self._search
+        return {"data": search.dataset, "folds": search.folds, "threads": effective_n_jobs(self.n_jobs), **options}
 
     @cached_property
     def cv_results_(self: Any) -> dict[str, Any]:
