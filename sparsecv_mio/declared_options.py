@@ -299,8 +299,8 @@ OPTIONS = {
         Option("count", str, (), "factors|columns",
                "Unit that --tau counts. factors: all levels of a text column (--encode onehot) enter together and "
                "count as one feature; columns: each column enters and counts separately. [columns; `solve` and `near` "
-               f"use factors if these are at most {SMALL} features and there are at most {FEW_FOLDS} folds, and print "
-               "a note]"),
+               f"use factors, and print a note, if there are then at most {SMALL} features, and at most {FEW_FOLDS} "
+               "folds]"),
         Option("at_most", str, (), "K:A,B,...", "Use at most K of these features in a model. May be repeated. [none]",
                several=True),
         Option("hierarchy", str, (), "RULE",

@@ -99,7 +99,7 @@ def _check_pairs(checks: Checks, record: Record, average: Average, design: Desig
         checks.require(closed or pair.estimate, f"{path}estimate", "is false although a fold is not solved")
     checks.mark_recomputed_fields("average.pairs[].weight", "average.pairs[].gamma", "average.pairs[].tau")
     checks.leaves("not checked: whether pairs without stored folds are solved", "average.pairs[].estimate")
-    return checks.end_part("weights of the averaged pairs, from their distances")
+    return checks.end_part("weights of the averaged pairs, from their differences in CV error")
 
 
 def _check_named_fits(checks: Checks, average: Average, pair: AveragedPair, path: str, k: int, *, used: bool) -> None:

@@ -199,7 +199,9 @@ class Check:
         gammas, taus = (", ".join(map(repr, values)) for values in (self.gammas, self.taus))
         leaves = sum(tree.leaves for tree in self.folds.trees)
         words = [f"data: {data['n']} rows, {data['p']} features, target {data['target']!r}, {data['digest'][:23]}..."]
-        words.append(f"grid: gamma {gammas}; tau {taus}; columns by {head['scale']}, intercept {head['intercept']}")
+        words.append(
+            f"grid: gamma {gammas}; tau {taus}; scale of columns {head['scale']}, intercept {head['intercept']}"
+        )
         adjusted, out = (", ".join(map(repr, names)) for names in self.names)
         words += [f"adjusted for: {adjusted}"] if adjusted else []
         if self.within is not None:

@@ -665,7 +665,7 @@ def _hint_on_early_end(record: Record) -> str:
     easier = "a larger gamma, a smaller tau or fewer columns make a proof easier"
     why = f"more time would not help: {reason_of_early_end(record) or 'no step of the search is left'}"
     if is_budget_spent(record):
-        return f"{why}; a larger budget proves more, and {easier}"
+        return f"{why}; a larger budget may complete the proof, and {easier}"
     if record.request.method == Method.BOUNDS:
         return f"{why}; --method auto continues until a proof"
     if has_unknown_fold(record):
