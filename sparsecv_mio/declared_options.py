@@ -324,6 +324,9 @@ OPTIONS = {
                "With --loss logistic or poisson: a column that is added to the linear predictor with the fixed "
                "coefficient 1, for example known log odds. --exposure E equals an offset of log E; if both are given, "
                "they are added. [0]"),
+        Option("trials", str, None, "COLUMN",
+               "With --loss logistic: the number of trials of each row; the target is the number of successes (grouped "
+               "binomial data). All trials of a row are in one fold. [two classes]"),
         Option("positive", str, None, "WORD",
                "With --loss logistic: the class whose probability is predicted. [the larger number, or the last word "
                "in alphabetical order]"),
@@ -443,7 +446,7 @@ COMMAND_SECONDS = 300.0  # default time limit of the command `solve`; Python and
 STOPPING = defaults("gap") | LASTING
 LIMITS = LASTING | defaults("threads")
 EFFORT = STOPPING | LIMITS
-LOSSES = defaults("loss", "positive", "class_weight", "exposure", "offset")
+LOSSES = defaults("loss", "positive", "class_weight", "exposure", "offset", "trials")
 SEARCHING = LOSSES | defaults("one_se", "stability", "model", "own_error") | EFFORT | defaults(
     "method", "backend", "formulation", "solver_option", "mio_budget", "refine", "scale_within", "na_within"
 )  # fmt: skip
@@ -497,7 +500,7 @@ PANELS: dict[str, tuple[str, ...]] = {  # panels of the help with their options,
         "target", "loss", "na", "encode", "folds", "gamma", "tau", "one_se", "model", "nested", "time_limit", "json",
         "quiet",
     ),
-    "Data": (*TABLE, "id", "weights", "exposure", "offset"),
+    "Data": (*TABLE, "id", "weights", "exposure", "offset", "trials"),
     "Folds and grid": ("folds", "seed", "gamma", "tau"),
     "Models": (*RESTRICTING, *UNITS, "scale_within", "na_within", "together", "box", "assume_box"),
     "Choice": (

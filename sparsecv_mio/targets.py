@@ -118,8 +118,8 @@ TARGETS = {
         values=Values.CLASSES, model="logistic", row_loss="log loss", losses="log losses", cv_error="mean log loss",
         total="sum of log losses", null_model="the class frequencies",
         explained="share of the log loss explained (McFadden R^2)", link="logit",
-        unit="log odds", ratio="odds ratio", options=("positive", "class_weight", "offset"), proof_restrictions=(),
-        gammas_over_rows=(0.3, 30.0, 5), separated="the two classes",
+        unit="log odds", ratio="odds ratio", options=("positive", "class_weight", "offset", "trials"),
+        proof_restrictions=(), gammas_over_rows=(0.3, 30.0, 5), separated="the two classes",
     ),
     Loss.POISSON: Target(
         values=Values.COUNTS, model="Poisson", row_loss="half deviance", losses="half deviances",
@@ -135,6 +135,7 @@ REASONS = {  # options that some losses alone have, and the reason
     "positive": "no other loss has classes",
     "class_weight": "no other loss has classes",
     "exposure": "only counts have exposures",
+    "trials": "no other loss has successes and failures",
     "offset": "with squared-error loss, subtract the offset from the target instead",
 }
 

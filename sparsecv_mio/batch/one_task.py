@@ -88,6 +88,8 @@ def task_rows(task: Task, data: Dataset | None = None) -> TaskRows:
     if share is None:
         return TaskRows(data, None)
     check_share(share)
+    if data.trials is not None:
+        raise BadInput("test: not supported with trials, because a row would be split; give folds instead of test rows")
     order = np.random.default_rng(int(task.settings.get("split", 0))).permutation(data.n)
     test_rows = max(1, round(share * data.n))
     if data.n - test_rows < 4:
@@ -241,7 +243,7 @@ def _fit_simplest(record: Record, data: Dataset, options: SearchOptions, cpu_lim
     from sparsecv_mio.fits.best_subsets import best_subsets
 
     gamma, tau = simplest_pair(record)
-    shared = ("scale", "intercept", "restrictions", "loss", "positive", "class_weight", "exposure", "offset")
+    shared = ("scale", "intercept", "restrictions", "loss", "positive", "class_weight", "exposure", "offset", "trials")
     how = {name: getattr(options, name) for name in shared}
     with processor_limit(cpu_limit) as stop:
         path_record = best_subsets(data, gammas=[gamma], taus=[tau], stop=stop, threads=1, **how)
@@ -303,6 +305,9 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
         )
     if name == OURS:
         return run_search(data, plan, settings, refit == TRAINING)
+    if loss.target.has_classes and (data.row_exposure is not None or data.trials is not None):
+        option = "offset" if data.trials is None else "trials"
+        raise BadInput(f"{option}: requires estimator {OURS}, not {name}; leave one of the two out")
     _warm_peer(name, loss)
     return _fit_peer(name, data, plan, loss, refit == TRAINING)
 
@@ -420,7 +425,9 @@ def _test_errors(task: Task, rows: TaskRows, fitted: RawModel) -> dict[str, Any]
         predictors = rows.test.X @ beta + fitted.intercept
         errors |= _errors_of_rows(task.loss, rows.train, rows.test, predictors)
         if task.loss.target.has_classes:
-            quality = class_quality(rows.test.y, probabilities(predictors))
+            quality = class_quality(
+                rows.test.y, probabilities(predictors + rows.test.offsets_of(slice(0, rows.test.n)))
+            )
             errors |= {"test_accuracy": quality.accuracy, "test_auc": quality.auc, "test_brier": quality.brier}
     spec = dict(task.source.spec)
     return errors | (_against_truth(spec, beta, fitted.intercept) if spec.get("design") == "toeplitz" else {})

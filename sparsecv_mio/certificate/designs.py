@@ -43,5 +43,6 @@ def has_proof(record: StoredRecord) -> bool:
         record.request.na_within or record.request.scale_within or record.status != "proved"
     ):
         return False
-    weighted = record.data.weights is not None or record.data.class_weight is not None
+    data = record.data
+    weighted = any(column is not None for column in (data.weights, data.class_weight, data.trials))
     return not weighted and restrictions_of(record) == NONE

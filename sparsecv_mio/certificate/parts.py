@@ -254,7 +254,9 @@ class DataInfo:
     `n` and `fingerprint` belong to the rows with positive weight, and `total_weight` is their weight; it is null with a
     column of weights in older records, in which rows were repeated by their weights. `reading` is the preprocessing of
     the file; null for a plain table of numbers. `exposure` is the column of exposures of counts, and `offset` the
-    column that is added to linear predictors. `loss` is the loss of the fits; null in records of version 0.2 or older.
+    column that is added to linear predictors. With `trials`, the column of the numbers of trials, the successes and
+    failures of a row of the file are two rows, and `total_weight` is the number of trials. `loss` is the loss of the
+    fits; null in records of version 0.2 or older.
     """
 
     n: Count
@@ -271,6 +273,7 @@ class DataInfo:
     exposure: str | None = None
     loss: Loss | None = None
     offset: str | None = None
+    trials: str | None = None
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class LinearModel:
         """
         model = self.predictor
         wanted = list(model.coefficients)
-        columns = TargetColumns.of(self.data)
+        columns = TargetColumns.of(self.data).of_predictor
         numbers, offsets = read_columns_and_offsets(self.data, X, wanted, columns)
         slopes = np.array([model.coefficients[name] for name in wanted])
         predictors = linear_predictors(numbers, wanted, slopes, model.intercept)

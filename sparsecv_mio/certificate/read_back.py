@@ -20,6 +20,7 @@ from sparsecv_mio.data.frames import read_frame
 from sparsecv_mio.data.loss_targets import TargetColumns, as_counts, encode_classes, with_offsets
 from sparsecv_mio.data.readers import read_with_options
 from sparsecv_mio.data.reading_options import STRICT, Applied, Reading
+from sparsecv_mio.data.trials import expand_trials
 from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weighted_rows, weights_of, with_class_weight
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import check_readable
@@ -193,8 +194,8 @@ def read_again(path: Any, info: DataInfo, aux: Sequence[str] = (), reading: Mapp
 def adapt_to_record_loss(record: StoredRecord, dataset: Dataset) -> Dataset:
     """Return the data of a record in the form of its loss.
 
-    With logistic loss the target becomes 0 and 1, with class weights if the record has them; offsets are added. Data of
-    other records are returned unchanged.
+    With logistic loss the target becomes 0 and 1, with trials and class weights if the record has them; offsets are
+    added. Data of other records are returned unchanged.
     """
     classes, columns = getattr(record, "classes", None), TargetColumns.of(record.data)
     for option, name in columns._asdict().items():
@@ -204,6 +205,8 @@ def adapt_to_record_loss(record: StoredRecord, dataset: Dataset) -> Dataset:
     if classes is None:
         return dataset
     dataset = with_offsets(dataset, columns)
+    if columns.trials is not None:
+        return with_class_weight(expand_trials(dataset, columns.trials), record.data.class_weight)
     return with_class_weight(encode_classes(dataset, (classes.negative, classes.positive)), record.data.class_weight)
 
 

@@ -650,6 +650,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     def summary(self) -> str:
         """Return the answer in a few lines: the pair, the certified interval, the model."""
         weights = "" if self.data.weights is None else f" weighted by {self.data.weights}"
+        weights += "" if self.data.trials is None else f" (outcomes) with {self.data.total_weight:,.12g} trials"
         likely, limits = self.likely(EITHER_SIDE), self.request.restrictions
         title = f"model on all rows at tau={self.refit.tau}, gamma={format_number(self.refit.gamma)}:"
         if self.average is not None:

@@ -236,7 +236,7 @@ def _check_optima(
 
 def _check_data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
     same_names = checks.require(data.names == dataset.names, "data.names", _describe_names(data.names, dataset.names))
-    compared = ("n", "p", "target", "weights", "class_weight", "exposure", "offset") if same_names else ("n",)
+    compared = ("n", "p", "target", "weights", "class_weight", "exposure", "offset", "trials") if same_names else ("n",)
     same = [checks.require_equal(f"data.{name}", getattr(data, name), getattr(dataset, name)) for name in compared]
     checks.mark_recomputed_fields("data.names", "data.fingerprint")
     if not (same_names and all(same)):  # the other fields differ for the same reason

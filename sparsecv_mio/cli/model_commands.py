@@ -391,7 +391,7 @@ def fit(data: DataFile, *, request: FitRequest) -> int:
         how = request.make_options(side, stop)
         obstacle = None if request.assume_box is None else "--assume-box"
         refuse_early(proof, side, weights, how, obstacle)
-        dataset = session.read_weighted(data, request.table, weights, how)
+        dataset = how.in_classes(session.read_weighted(data, request.table, weights, how))
         from sparsecv_mio.certificate.restrictions import reference_levels
         from sparsecv_mio.fits.one import fit_one
         from sparsecv_mio.report.coefficients import make_printer, with_reference

@@ -30,6 +30,7 @@ def inspect(
     loss: str | None = None,
     exposure: str | None = None,
     offset: str | None = None,
+    trials: str | None = None,
     full: bool = option(False, "", "List all columns."),
     json: str | None = option(None, "FILE", "Write the findings to this file; - is standard output. [none]"),
 ) -> int:  # fmt: skip
@@ -47,7 +48,7 @@ def inspect(
     target, drop, features = table.pop("target"), table.pop("drop"), table.pop("features")
     columns = parse.names(drop, "--drop"), parse.names(features, "--features")
     how = Reading.from_keywords(**table)
-    of_target = TargetColumns(exposure, offset)
+    of_target = TargetColumns(exposure, offset, trials)
     facts = inspect_file(data, target, how, *columns, None if loss is None else Loss(loss), of_target)
     inspection = _with_dashes(facts)
 

@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -52,14 +53,15 @@ def refuse_early(
     weights : str or None
         Value of `--weights`.
     how : options
-        Options with the loss, the class weights and the offset.
+        Options with the loss, the class weights and the columns of the target.
     other : str, optional
         Another option that proofs do not support.
     """
     if path is not None:
         from sparsecv_mio.proofs.proof_writing import refuse_options
 
-        other = other or (None if how.offset is None else "--offset")
+        unproved = (f"--{option}" for option in ("offset", "trials") if getattr(how, option) is not None)
+        other = other or next(unproved, None)
         refuse_options(restrictions, weights, how.loss, how.class_weight, other)
         if not any(registered("PROOF_CHECKER")):
             raise BadInput("--proof: the checker of proofs, sparsecv_mio.check, is not installed; install it again")
@@ -275,9 +277,18 @@ def _read_new_rows(
 
     learnt = adapt_to_format(applied_reading(stored.data.reading), stored.data.names, reading)
     used = dict.fromkeys((*stored.predictor.coefficients, *(folds.names if folds else ())))
-    features, aux = tuple(used) or stored.data.names, TargetColumns.of(stored.data).names
-    are_lines_given = reading["skip_lines"] is not None
-    new = read_new_rows(path, features, stored.data.target, learnt, id, aux, are_lines_given=are_lines_given)
+    features, columns = tuple(used) or stored.data.names, TargetColumns.of(stored.data)
+    read = partial(
+        read_new_rows, path, features, stored.data.target, learnt, id, are_lines_given=reading["skip_lines"] is not None
+    )
+    if columns.trials is None:
+        return read(columns.names), learnt is not None
+    try:
+        new = read(columns.names)
+    except BadInput:  # new rows need no trials, without which there are no errors of predictions
+        new = read(columns.of_predictor.names)
+        doubt = f"the file has no column {columns.trials!r} of trials" if new.has_target.any() else new.doubt
+        new = new._replace(has_target=new.has_target & False, doubt=doubt)
     return new, learnt is not None
 
 
@@ -304,11 +315,12 @@ def _describe_fit(
 
     from sparsecv_mio.certificate.accuracy import accuracy, class_quality, count_quality
     from sparsecv_mio.certificate.read_back import adapt_to_record_loss
+    from sparsecv_mio.data.dataset import MULTIPLICITY
     from sparsecv_mio.report.record_tables import error_lines
 
     rows, scored, notes, n = new.data, np.flatnonzero(new.has_target), list[str](), stored.data.n
-    if len(scored) >= n and _are_training_rows(stored, path, reading):
-        which = "these rows" if rows.n == n else f"{n:,} of these rows"
+    if (len(scored) >= n or stored.data.trials is not None) and _are_training_rows(stored, path, reading):
+        which = f"{n:,} of these rows" if rows.n > n else "these rows"
         notes.append(f"the model was fitted to {which}, so the errors are training errors")
     if len(scored):
         target, predicted = stored.loss.target, table[rows.places[scored], 0]
@@ -316,7 +328,9 @@ def _describe_fit(
         if target.has_counts:
             notes += error_lines(stored, count_quality(known.y, predicted, known.row_exposure))
         elif target.has_classes:
-            notes += error_lines(stored, class_quality(known.y, predicted, threshold=threshold))
+            trials = known.aux.get(MULTIPLICITY)
+            predicted = np.repeat(predicted, known.split_into_cases()[1])
+            notes += error_lines(stored, class_quality(known.y, predicted, trials, threshold))
         else:
             notes += error_lines(stored, accuracy(known.y, predicted))
     if 0 < len(scored) < rows.n:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KEPT = "(row)"  # auxiliary column with the input positions of the rows that are not dropped
+MULTIPLICITY = "(trials)"  # auxiliary column with the number of trials that a row represents
 INTERCEPT = "(intercept)"  # name of the intercept among the coefficients
 NUMPY_TEXT = re.compile(r"np\.(?:str|bytes)_\((.*)\)")  # how numpy 2 writes a text value
 
@@ -93,6 +94,8 @@ class Dataset:
     row_exposure : (n,) array, optional
         Positive exposures of the rows, the exponentials of their offsets. Each multiplies the rate of the counts, or
         the odds of the positive class.
+    trials : str, optional
+        Column of the numbers of trials, if the rows are outcomes of cases (:mod:`sparsecv_mio.data.trials`).
     holes : (n, p) bool array, optional
         Cells that were empty in the file and were imputed as `reading` describes. None: no such cells.
     scales : ScalesByGroup, optional
@@ -125,6 +128,7 @@ class Dataset:
     exposure: str | None = None
     offset: str | None = None
     row_exposure: FloatArray | None = None
+    trials: str | None = None
     holes: BoolArray | None = None
     scales: ScalesByGroup | None = None
     are_classes_swapped: bool = False
@@ -180,6 +184,18 @@ class Dataset:
     def offsets_of(self, rows: slice | IntArray) -> FloatArray | float:
         """Return the offsets of some rows; 0 for data without offsets."""
         return 0.0 if self.row_exposure is None else np.asarray(np.log(self.row_exposure[rows]))
+
+    def split_into_cases(self) -> tuple[Dataset, IntArray]:
+        """Return one row for each case, with its share of successes as target, and the number of rows of each case.
+
+        Without trials, every row is a case and the data are returned unchanged.
+        """
+        if self.trials is None:
+            return self, np.ones(self.n, dtype=np.int64)
+        first = np.flatnonzero(np.diff(self.places, prepend=-1))
+        successes, trials = (np.add.reduceat(self.aux[MULTIPLICITY] * of, first) for of in (self.y, np.ones(self.n)))
+        cases = replace(self.take(first), y=successes / trials, classes=None, trials=None)
+        return cases, np.diff(first, append=self.n)
 
     def store_by_columns(self) -> None:
         """Store X in column-major order, as logistic and Poisson fits read it, so that fits need no copy.

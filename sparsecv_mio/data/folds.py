@@ -361,6 +361,7 @@ def fold_name(spec: str, dataset: Dataset, fold: int) -> str:
     >>> fold_name("groups:who", data, 1), fold_name("loo", data, 3), fold_name("2", data, 0)
     ("who 'b'", 'row 4', '')
     """
+    dataset = dataset.split_into_cases()[0]
     kind, _, value = canonical(spec.removesuffix(fold_plan.WEIGHTED)).partition(":")
     if kind == "loo":
         return f"row {int(dataset.places[fold]) + 1}"
@@ -573,6 +574,8 @@ def make_folds(spec: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLik
         A scikit-learn splitter, or its pairs (training rows, scored rows): see :func:`folds_from_splitter`. Labels,
         one for each row, or an (n, R) array with one column for each repeat: see :func:`folds_from_labels`. A
         `FoldPlan` is returned unchanged.
+
+        If the target has trials, the rows of the specification are cases, and the outcomes of a case are in one fold.
     dataset : Dataset
         Data with the columns of `fold_columns(spec)` in `aux`.
     seed : int
@@ -604,6 +607,9 @@ def make_folds(spec: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLik
     if isinstance(spec, type):
         raise BadInput(f"folds {spec.__name__}: this is a class; give an object, such as {spec.__name__}()")
     _check_seed(seed)
+    if dataset.trials is not None and not (isinstance(spec, fold_plan.FoldPlan) and spec.n == dataset.n):
+        cases, counts = dataset.split_into_cases()
+        return fold_plan.repeated_folds(make_folds(spec, cases, seed, groups), counts)
     if isinstance(spec, Splitter) and not isinstance(spec, str | bytes):
         return replace(folds_from_splitter(spec, dataset, groups), given_seed=seed)
     if groups is not None:
@@ -665,7 +671,7 @@ def is_by_row(folds: AnyFolds, dataset: Dataset) -> bool:
     (True, False)
     """
     if isinstance(folds, fold_plan.FoldPlan):
-        return folds.n == dataset.n
+        return folds.n in (dataset.n, dataset.split_into_cases()[0].n)
     if isinstance(folds, str):
         return canonical(folds).startswith("file:")
     if type(folds).__name__ == "PredefinedSplit" or isinstance(getattr(folds, "cv", None), list):  # or from `check_cv`

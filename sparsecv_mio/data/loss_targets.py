@@ -14,6 +14,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.number_format import POINT
 from sparsecv_mio.data.reading_options import YES_AND_NO
+from sparsecv_mio.data.trials import expand_trials
 from sparsecv_mio.data.weights import read_numbers, weights_of, with_class_weight
 from sparsecv_mio.digits import MOST_NAMED
 from sparsecv_mio.errors import BadInput, did_you_mean
@@ -35,10 +36,13 @@ class TargetColumns(NamedTuple):
         Column of exposures.
     offset : str, optional
         Column of offsets.
+    trials : str, optional
+        Column of the numbers of trials, if the target is the number of successes.
     """
 
     exposure: str | None = None
     offset: str | None = None
+    trials: str | None = None
 
     @classmethod
     def of(cls, holder: object) -> TargetColumns:
@@ -49,6 +53,11 @@ class TargetColumns(NamedTuple):
     def names(self) -> tuple[str, ...]:
         """Names of the given columns."""
         return tuple(filter(None, self))
+
+    @property
+    def of_predictor(self) -> TargetColumns:
+        """The columns that enter the linear predictor: exposures and offsets."""
+        return self._replace(trials=None)
 
     def of_loss(self, loss: Loss) -> TargetColumns:
         """Return the columns that a loss has."""
@@ -80,12 +89,22 @@ def prepare_for_loss(
     class_weight : {"balanced"}, optional
         Class weights.
     columns : TargetColumns, optional
-        Columns of exposures and offsets.
+        Columns of exposures, offsets and trials.
+
+    Raises
+    ------
+    BadInput
+        If the target or a column does not suit the loss, or `positive` is given for trials.
     """
     target = loss.target
     if target.is_quadratic:
         return dataset
     dataset.store_by_columns()
+    if columns.trials is not None:
+        if positive is not None:
+            raise BadInput("positive: not supported with trials, whose positive class is success; omit this option")
+        check_spreads(dataset, loss)
+        return with_class_weight(expand_trials(with_offsets(dataset, columns), columns.trials), class_weight)
     if target.has_classes:
         return with_class_weight(with_offsets(as_two_classes(dataset, positive), columns), class_weight)
     if target.has_counts:
@@ -290,7 +309,7 @@ def with_offsets(dataset: Dataset, columns: TargetColumns) -> Dataset:
     dataset : Dataset
         Data with the columns in `aux`, in the form of their loss.
     columns : TargetColumns
-        Columns of exposures and offsets; without them, the data are returned unchanged.
+        Columns, of which those of exposures and offsets are used; without them, the data are returned unchanged.
 
     Raises
     ------
@@ -303,6 +322,7 @@ def with_offsets(dataset: Dataset, columns: TargetColumns) -> Dataset:
     >>> with_offsets(data, TargetColumns(exposure="days", offset="o")).row_exposure.round(6).tolist()
     [1.0, 6.0]
     """
+    columns = columns.of_predictor
     if columns == TargetColumns(dataset.exposure, dataset.offset) or not columns.names:
         return dataset
     exposures = np.ones(dataset.n)
@@ -310,7 +330,7 @@ def with_offsets(dataset: Dataset, columns: TargetColumns) -> Dataset:
         if name is not None:
             _check_column(dataset, option, name)
             exposures = exposures * (read_exposures if option == "exposure" else read_offsets)(dataset, name)
-    _check_exposures(exposures, f"{' with '.join(columns._fields)}: the exposure times the exponential of the offset")
+    _check_exposures(exposures, "exposure with offset: the exposure times the exponential of the offset")
     return replace(dataset, exposure=columns.exposure, offset=columns.offset, row_exposure=exposures)
 
 

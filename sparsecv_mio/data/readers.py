@@ -584,7 +584,7 @@ def requested_columns(
     Examples
     --------
     >>> requested_columns("groups:patient", weights="w")
-    {'folds': ('patient',), 'weights': ('w',), 'id': (), 'exposure': (), 'offset': ()}
+    {'folds': ('patient',), 'weights': ('w',), 'id': (), 'exposure': (), 'offset': (), 'trials': ()}
     """
     return {
         "folds": fold_columns(folds) if isinstance(folds, str) else (),

@@ -54,6 +54,8 @@ from sparsecv_mio.data.row_structure import (
     time_order,
 )  # fmt: skip
 from sparsecv_mio.data.standard import find_code, standardize
+from sparsecv_mio.data.trials import expand_trials
+from sparsecv_mio.data.weights import least_rows
 from sparsecv_mio.declared_options import DEALING
 from sparsecv_mio.digits import abbreviate_list, plural, several
 from sparsecv_mio.errors import BadInput, did_you_mean
@@ -325,6 +327,9 @@ def _try_proposal(inspection: Inspection, path: str | Path, proposal: Proposal, 
 
 def _with_target(inspection: Inspection, data: Dataset, of_target: TargetColumns) -> tuple[Inspection, Dataset]:
     """Return the facts with sizes and target of the data, and the data for the loss."""
+    if of_target.trials is not None:
+        data = expand_trials(with_offsets(data, of_target), of_target.trials)
+        return replace(inspection, n=data.split_into_cases()[0].n, p=data.p), data
     if inspection.two_classes:
         data = as_two_classes(data)
         if (positive := affirmative_class(data.classes or ())) not in ("", *(data.classes or ())[1:]):
@@ -348,7 +353,7 @@ def _with_folds(inspection: Inspection, data: Dataset, folds: str) -> Inspection
         together = (*inspection.options, FACTORS_TOGETHER)
         inspection = replace(inspection, options=together, p=_features_together(data), levels_alone=data.p)
     counts = inspection.counts and _are_valid_counts(data, plan)
-    return replace(inspection, folds=plan.k, least_training=plan.least_training, counts=counts)
+    return replace(inspection, folds=plan.k, least_training=least_rows(data, plan), counts=counts)
 
 
 def should_group_levels(data: Dataset, folds: int) -> bool:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.column_choice import drop_keyword
-from sparsecv_mio.data.dataset import KEPT, Dataset
+from sparsecv_mio.data.dataset import KEPT, MULTIPLICITY, Dataset
 from sparsecv_mio.data.fold_plan import MOST_ROWS, WEIGHTED, FoldPlan, read_lines, repeated_folds
 from sparsecv_mio.data.number_format import (
     POINT,
@@ -141,6 +141,7 @@ def weights_of(data: Dataset, name: str) -> NDArray[Any]:
     BadInput
         If the file cannot be read, or does not have one weight for each row.
     """
+    data = data.split_into_cases()[0]
     if not name.startswith(FILE):
         column = np.asarray(data.aux[name])
         number_format = POINT if data.reading is None else data.reading.how.number_format
@@ -201,7 +202,7 @@ def weighted(
     >>> data.row_weights, plan
     (array([0.5, 1. , 1. ]), FoldPlan('loo weighted', k=3, n=3))
     """
-    numbers = row_weights(weights, data, name)
+    numbers = _weights_of_rows(weights, data, name)
     once = (numbers > 0.0).astype(np.int64)
     counts = _whole_weights(numbers, name) if repeat else once
     if by_row:
@@ -259,7 +260,7 @@ def weighted_rows(data: Dataset, weights: ArrayLike, name: str, *, repeat: bool 
     Dataset
         The data; `row_weights` is None if every remaining row has weight 1.
     """
-    numbers = row_weights(weights, data, name)
+    numbers = _weights_of_rows(weights, data, name)
     if repeat:
         return replace(repeated(data, _whole_weights(numbers, name)), weights=name)
     weighted = repeated(data, (numbers > 0.0).astype(np.int64))
@@ -269,8 +270,15 @@ def weighted_rows(data: Dataset, weights: ArrayLike, name: str, *, repeat: bool 
         holes = np.zeros((0, data.p)) if weighted.holes is None else weighted.holes
         counts = dict(zip(data.names, holes.sum(axis=0).astype(int).tolist(), strict=True))
         weighted = replace(weighted, reading=with_weights_in_notes(weighted.reading, counts))
+    numbers = numbers * weighted.aux.get(MULTIPLICITY, 1.0)
     made = replace(weighted, weights=name, row_weights=None if np.all(numbers == 1.0) else numbers)
     return with_class_weight(made, data.class_weight)
+
+
+def _weights_of_rows(weights: ArrayLike, data: Dataset, name: str) -> FloatArray:
+    """Return the checked weights of rows; those of cases with trials apply to both outcomes."""
+    cases, counts = data.split_into_cases()
+    return np.repeat(row_weights(weights, cases, name), counts)
 
 
 def _filled_again(data: Dataset) -> Dataset:
@@ -278,12 +286,15 @@ def _filled_again(data: Dataset) -> Dataset:
     if data.reading is None or not data.reading.means:
         return data
     X, means = data.X.copy(), dict(data.reading.means)
+    counts = data.split_into_cases()[1]
+    first = np.cumsum(counts) - counts
     for name in means.keys() & set(data.names):
         column = data.names.index(name)
         empty = np.zeros(data.n, dtype=bool) if data.holes is None else data.holes[:, column]
         if empty.all():
             raise BadInput(f"column {name!r} is empty in every row of positive weight; give {drop_keyword(name)}")
-        means[name] = X[empty, column] = fill_value(np.where(empty, np.nan, X[:, column]), data.reading.how.na)
+        cells = np.where(empty, np.nan, X[:, column])[first]
+        means[name] = X[empty, column] = fill_value(cells, data.reading.how.na)
     return replace(data, X=X, reading=replace(data.reading, means=means))
 
 

@@ -20,7 +20,7 @@ from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.predicting import expand_coefficients
 from sparsecv_mio.certificate.read_back import adapt_to_record_loss
 from sparsecv_mio.certificate.records import PathRow, Record
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.dataset import MULTIPLICITY, Dataset
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
 from sparsecv_mio.units import ROUNDING
@@ -52,7 +52,8 @@ class GlmCriteria(NamedTuple):
     """Criteria of the fit of a subset to two classes or counts; the d degrees of freedom are features and intercept.
 
     With `deviance = 2 sum of losses` and D0 the deviance of the class frequencies, or of the mean rate, alone:
-    `mcfadden = 1 - deviance / D0`, `aic = deviance + 2 d`, `bic = deviance + d log n`. `scatter` is given for counts.
+    `mcfadden = 1 - deviance / D0`, `aic = deviance + 2 d`, `bic = deviance + d log n`, where n is the number of rows or
+    trials. `scatter` is given for counts.
     """
 
     deviance: float
@@ -80,6 +81,7 @@ def glm_criteria(
     """
     data, loss = adapt_to_record_loss(record, data), row_loss(record.loss)
     y, v = encode_dataset_targets(loss, data, slice(0, data.n))
+    n = float(data.aux[MULTIPLICITY].sum()) if data.trials is not None else data.n
     signs, null, made = loss.signs(y), 2.0 * (record.null_error or 0.0) * data.weight_of(slice(0, data.n)), []
     for model in models:
         predictors = data.X @ expand_coefficients(model.coefficients, data.names) + model.intercept
@@ -87,7 +89,7 @@ def glm_criteria(
         used = len(model.coefficients) + int(intercept)
         share = 1.0 - deviance / null if null > 0.0 else math.nan
         around = None if record.counts is None else _scatter(data, predictors, used)
-        made.append(GlmCriteria(deviance, share, deviance + 2.0 * used, deviance + used * math.log(data.n), around))
+        made.append(GlmCriteria(deviance, share, deviance + 2.0 * used, deviance + used * math.log(n), around))
     return made
 
 

@@ -112,8 +112,8 @@ def bound_cv_errors(
     def bound_tiny(data: Dataset, folds: FoldPlan, stop: threading.Event | None, loss: Loss = DEFAULT_LOSS,
                    **grid: Any) -> None:  # fmt: skip
         tiny = replace(
-            options, loss=loss, positive=None, class_weight=None, exposure=None, offset=None, threads=1,
-            time_limit=None, restrictions=NONE,
+            options, loss=loss, positive=None, class_weight=None, exposure=None, offset=None, trials=None,
+            threads=1, time_limit=None, restrictions=NONE,
         )  # fmt: skip
         bound_cv_errors(data, folds, as_printed=as_printed, options=tiny, hooks=Hooks(stop=stop), **grid)
 

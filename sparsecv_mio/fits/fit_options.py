@@ -121,6 +121,8 @@ class FitOptions:
         Column of exposures, with `loss="poisson"`.
     offset : str, optional
         Column that is added to the linear predictor, with `loss="logistic"` or `loss="poisson"`.
+    trials : str, optional
+        Column with the numbers of trials, with `loss="logistic"` and a target that counts the successes of each row.
 
     Raises
     ------
@@ -147,6 +149,7 @@ class FitOptions:
     class_weight: ClassWeight | None = None
     exposure: str | None = None
     offset: str | None = None
+    trials: str | None = None
 
     @classmethod
     def of(cls, **words: Any) -> FitOptions:
@@ -239,6 +242,8 @@ class PathOptions:
         Column of exposures, with `loss="poisson"`.
     offset : str, optional
         Column that is added to the linear predictor, with `loss="logistic"` or `loss="poisson"`.
+    trials : str, optional
+        Column with the numbers of trials, with `loss="logistic"` and a target that counts the successes of each row.
 
     Raises
     ------
@@ -262,6 +267,7 @@ class PathOptions:
     class_weight: ClassWeight | None = None
     exposure: str | None = None
     offset: str | None = None
+    trials: str | None = None
 
     @classmethod
     def of(cls, **words: Any) -> Self:

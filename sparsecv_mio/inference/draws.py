@@ -135,13 +135,14 @@ def find_units(dataset: Dataset, folds: FoldPlan) -> DrawUnits:
         raise BadInput(
             f"folds {spec!r}: draws of single rows would break the order of time; give folds without an order of time"
         )
+    rows = np.unique(dataset.places, return_inverse=True)[1]  # the outcomes of trials are one row of the file
     if is_dealt(folds) or kind == "stratified":
-        of_row, name = np.arange(dataset.n), "rows"
+        of_row, name = rows, "rows"
     elif (ids := ids_of_groups(folds, dataset)) is not None:
         of_row, name = group_labels(ids, f"folds {spec!r}"), f"groups of {value.rpartition(':')[0]}"
     else:
         folds.check_partition("draws")
-        of_row, name = np.arange(dataset.n), "rows"
+        of_row, name = rows, "rows"
         if kind != "splitter" or "Group" in value:
             alone = folds.labels < 0  # a row that is never held out is a unit
             of_row = np.where(alone, folds.k - 1 + np.cumsum(alone), folds.labels)

@@ -339,7 +339,7 @@ def approximate_by_squares(dataset: Dataset, loss: Loss, predictors: FloatArray)
     [0.125, 0.125]
     """
     plain = replace(dataset, y=predictors, classes=None, class_weight=None, counts=False, exposure=None, offset=None,
-                    row_exposure=None)  # fmt: skip
+                    row_exposure=None, trials=None)  # fmt: skip
     if loss.is_quadratic:
         return plain
     by_row = row_loss(loss)

@@ -97,8 +97,7 @@ def refuse_options(
 
 def _obstacles(record: Record | PathRecord | FitRecord) -> Iterator[str]:
     """Yield the requests of a record, apart from its loss and restrictions, that proofs do not support."""
-    if record.data.offset is not None:
-        yield "--offset"
+    yield from (f"--{option}" for option in ("offset", "trials") if getattr(record.data, option) is not None)
     if isinstance(record, FitRecord):
         if record.side and (record.side.together or record.side.box):
             yield "side constraints"

@@ -693,7 +693,7 @@ def _data_facts(data: DataInfo) -> Facts:
     reading, weight = data.reading, data.class_weight
     return facts(
         ("rows", f"{data.n:,}"), ("feature columns", f"{data.p:,}"), ("target", data.target),
-        ("weights", data.weights), ("exposures", data.exposure), ("offset", data.offset),
+        ("weights", data.weights), ("exposures", data.exposure), ("offset", data.offset), ("trials", data.trials),
         ("class weight", weight and f"{weight}: both classes have equal weight"),
         ("read with", None if reading is None else _describe_reading(reading)),
         *((f"codes of {column}", codes) for column, codes in (reading.rank_labels if reading else {}).items()),

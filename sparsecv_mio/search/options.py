@@ -194,7 +194,7 @@ class Rule:
         >>> RULES[0].describe(), Rule("stability", "one_se", (False,), "").describe()
         ('requires method auto, joint, algorithm1 or grid', 'not supported with one_se')
         """
-        if self.words == (False,):
+        if self.words in ((False,), (None,)):
             return f"not supported with {self.other}"
         *most, last = [format_setting(word) for word in self.words if word is not None]
         before = f"{', '.join(most)} or " if most else ""
@@ -222,6 +222,8 @@ RULES = (
     Rule("loss", "intercept", (Intercept.FOLD, Intercept.NONE),
          "intercept global centres the target, which requires squared-error loss"),
     *(Rule(option, "loss", find_losses_of_option(option), why) for option, why in REASONS.items()),
+    Rule("positive", "trials", (None,), "the positive class of trials is success"),
+    Rule("na_within", "trials", (None,), "a row with successes and failures would be counted twice"),
     Rule("scale_within", "scale", (Scale.LENGTH, Scale.VARIANCE),
          "with scale none there is nothing to compute in each fold"),
     *(Rule(option, "intercept", (Intercept.FOLD, Intercept.NONE), "intercept global centres the columns by all rows")
@@ -261,6 +263,8 @@ class SearchOptions:
         Column of exposures, for Poisson loss (:func:`sparsecv_mio.data.loss_targets.as_counts`).
     offset : str, optional
         Column that is added to the linear predictor, for logistic and Poisson loss.
+    trials : str, optional
+        Column with the numbers of trials, for logistic loss and a target that counts the successes of each row.
     gap : float
         Relative gap between the bounds on the minimum CV error at which the search ends; 0 solves every subproblem.
     one_se : bool
@@ -333,6 +337,7 @@ class SearchOptions:
     class_weight: ClassWeight | None = None
     exposure: str | None = None
     offset: str | None = None
+    trials: str | None = None
     gap: float = 1e-4
     one_se: bool = False
     stability: tuple[float, ...] | str | None = None
@@ -381,7 +386,7 @@ class SearchOptions:
         text = ",".join(f"{one:g}" if isinstance(one, float) else str(one) for one in values)
         named = "" if value is True or holder is not self else f" {text}"
         said = f"{rule.option}{named}: {rule.describe()}"
-        if rule.words == (False,):
+        if rule.words in ((False,), (None,)):
             return f"{said} ({rule.why}); leave one of the two out"
         return f"{said}, not {format_setting(setting)} ({rule.why})"
 

@@ -299,8 +299,9 @@ def data_info(data: StandardData) -> parts.DataInfo:
         class_weight="balanced" if source.class_weight else None,
         exposure=source.exposure,
         offset=source.offset,
+        trials=source.trials,
         loss=data.loss,
-        total_weight=None if source.weights is None else float(source.weight_of(slice(0, source.n))),
+        total_weight=float(source.weight_of(slice(0, source.n))) if source.weights or source.trials else None,
         reading=parts.reading_info(source.reading),
     )
 

@@ -16,6 +16,9 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.fits.fit_options import PathOptions
+from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.search.answer.fold_models import held_out_predictions
 
 GRID: dict[str, Any] = {"gammas": [0.1], "taus": [1, 2], "folds": "4", "threads": 1}
@@ -97,6 +100,19 @@ def test_an_offset_of_counts_is_the_logarithm_of_an_exposure() -> None:
     for other in (two, both):
         assert other.cv_error == pytest.approx(one.cv_error, rel=1e-12) and other.support == one.support
     assert two.predict(frame) == pytest.approx(one.predict(frame))
+
+
+@pytest.mark.parametrize("target", ["ill", "hits"])
+def test_a_fit_with_tiny_gamma_is_the_glm_of_statsmodels(target: str) -> None:
+    models = pytest.importorskip("statsmodels.api")
+    loss, family = ("logistic", models.families.Binomial()), ("poisson", models.families.Poisson())
+    name, family = loss if target == "ill" else family
+    data = Dataset.from_frame(table()[["a", "b", "c", "d", "o", target]], target, aux=("o",))
+    how = PathOptions.of(loss=name, offset="o", restrictions=Restrictions(force_out=("b", "d")))
+    made = best_subsets(data, gammas=[1e-9], taus=[2], options=how).path[0]
+    design = np.column_stack([np.ones(60), table()[["a", "c"]]])
+    theirs = models.GLM(table()[target], design, family=family, offset=table()["o"]).fit(tol=1e-13)
+    assert [made.intercept, *made.coefficients.values()] == pytest.approx(list(theirs.params), rel=1e-5)
 
 
 def test_estimators_take_offsets() -> None:

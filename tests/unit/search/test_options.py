@@ -90,6 +90,7 @@ OTHER: dict[str, list[Any]] = {
     "class_weight": ["balanced"],
     "exposure": ["days"],
     "offset": ["days"],
+    "trials": ["days"],
 }
 EVERY = {field.name for field in fields(SearchOptions)} - {"restrictions"} | set(RESTRICTIONS)
 # what an option needs before it can be combined with a third one
@@ -102,6 +103,7 @@ NEEDS: dict[str, dict[str, str]] = {
     "class_weight": {"loss": "logistic"},
     "exposure": {"loss": "poisson"},
     "offset": {"loss": "poisson"},
+    "trials": {"loss": "logistic"},
 }
 
 
@@ -209,7 +211,9 @@ PAIRS = [  # every fourth one; the slow suite takes all
 def test_every_pair_is_refused_or_runs(pair: tuple[str, str]) -> None:
     """The rules are the whole story: what they let pass is searched to an answer, and keeps to what was asked."""
     ours = data(bool({"loss", "positive", "class_weight"}.intersection(pair)))
-    if {"exposure", "offset"}.intersection(pair):
+    if "trials" in pair:
+        ours = replace(data(True), aux={"days": 1.0 + np.arange(ours.n) % 3})
+    elif {"exposure", "offset"}.intersection(pair):
         ours = replace(ours, y=np.rint(np.abs(ours.y)), aux={"days": 1.0 + np.arange(ours.n) % 3})
     if "na_within" in pair:
         ours = replace(
