@@ -298,9 +298,9 @@ OPTIONS = {
         Option("force_out", str, (), "C,D,...", "Features that no model may use. [none]"),
         Option("count", str, (), "factors|columns",
                "Unit that --tau counts. factors: all levels of a text column (--encode onehot) enter together and "
-               "count as one feature; columns: each column enters and counts separately. [columns; `solve` and `near` "
-               f"use factors, and print a note, if there are then at most {SMALL} features, and at most {FEW_FOLDS} "
-               "folds]"),
+               "count as one feature; columns: each column enters and counts separately. [columns; `solve`, `near` and "
+               f"`path` use factors, and print a note, if there are then at most {SMALL} features, and at most "
+               f"{FEW_FOLDS} folds]"),
         Option("at_most", str, (), "K:A,B,...", "Use at most K of these features in a model. May be repeated. [none]",
                several=True),
         Option("hierarchy", str, (), "RULE",

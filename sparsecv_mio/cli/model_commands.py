@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.fits.fit_options import FitOptions, NearOptions, PathOptions, SideOptions
     from sparsecv_mio.formulation.outcome import StopRequest
+    from sparsecv_mio.model_space import Restrictions
 
 
 PATH_CODES = (
@@ -104,6 +105,8 @@ def path(
         refuse_early(proof, how.restrictions, weights, how)
         read = partial(session.read_weighted, data, table, weights, how)
         dataset = how.in_classes(session.run_preparation(read, stop, how))
+        if restrictions["count"] is None:
+            how = replace(how, restrictions=_count_as_solve(dataset, gamma, tau, how, quiet))
 
         from sparsecv_mio.certificate.restrictions import reference_levels
         from sparsecv_mio.cli import live
@@ -122,6 +125,30 @@ def path(
     printer = make_printer(lambda screen, one: print_path(screen, one, dataset, brief=quiet, full=full), record)
     files = proof_files(record, dataset, proof, data=data, json=json, quiet=quiet)
     return session.deliver_record(record, printer, json, quiet, files=files)
+
+
+def _note_single_levels(dataset: Dataset, adjusted: Sequence[str]) -> None:
+    """Print a note if each level of a text column counts as a feature, other than in `solve`."""
+    from sparsecv_mio.report.record_tables import describe_single_levels
+
+    if levels := describe_single_levels(name for name in dataset.names if name not in adjusted):
+        ending.tell(f"note: {levels}; `solve`, `near` and `path` may count all levels of a column as one feature")
+
+
+def _count_as_solve(
+    dataset: Dataset, gamma: str | None, tau: str | None, how: PathOptions | NearOptions, quiet: bool,
+    plan: FoldPlan | None = None,
+) -> Restrictions:  # fmt: skip
+    """Return the restrictions with the default of `count` that `solve` has for these data and folds, by default ten."""
+    from sparsecv_mio.data.folds import make_folds
+    from sparsecv_mio.search.options import SearchOptions
+    from sparsecv_mio.search.question import Question
+
+    folds = plan or make_folds("10" if dataset.n >= 10 else "loo", dataset)
+    gammas = gamma and (model_space.interval(gamma) or gamma)
+    same_models = SearchOptions.of(loss=how.loss, restrictions=how.restrictions)
+    question = Question(dataset, folds, gammas, tau, same_models)
+    return session.count_factors_together(question, quiet).restrictions
 
 
 @with_declared_options(table=TABLE, rows=DEALING, losses=LOSSES, forced=LISTING, units=UNITS, effort=LIMITS)
@@ -155,8 +182,6 @@ def near(
     session.check_outputs({"--json": json}, [data])
     with session.stop_on_interrupt() as stop:
         from sparsecv_mio.fits.fit_options import NearOptions
-        from sparsecv_mio.search.options import SearchOptions
-        from sparsecv_mio.search.question import Question
 
         how = NearOptions.of(
             within=parse.parse_share(within, "--within"), most=parse.count_or_all(most, "--most"), by=by,
@@ -167,9 +192,7 @@ def near(
             dataset, plan = session.read_with_folds(data, table, rows, quiet, None, how)
             if forced["count"] is not None:
                 return dataset, plan, how
-            same_models = SearchOptions.of(loss=how.loss, restrictions=how.restrictions)
-            chosen = session.count_factors_together(Question(dataset, plan, gamma, tau, same_models), quiet)
-            return dataset, plan, replace(how, restrictions=chosen.restrictions)
+            return dataset, plan, replace(how, restrictions=_count_as_solve(dataset, gamma, tau, how, quiet, plan))
 
         dataset, plan, how = session.run_preparation(read, stop, how)
 
@@ -231,13 +254,10 @@ def bounds(
         read = partial(session.read_with_folds, data, table, rows, quiet, None, how)
         dataset, plan = session.run_preparation(read, stop, how)
         from sparsecv_mio.cli.live import compilation_lines, counting_bar
-        from sparsecv_mio.report.record_tables import describe_single_levels
         from sparsecv_mio.search.options import Hooks
 
-        adjusted = how.by_names(dataset).restrictions.adjust
-        levels = describe_single_levels(name for name in dataset.names if name not in adjusted)
-        if levels and not quiet:
-            ending.tell(f"note: {levels}; `solve` and `near` may count all levels of a column as one feature")
+        if not quiet:
+            _note_single_levels(dataset, how.by_names(dataset).restrictions.adjust)
 
         with counting_bar(quiet, "folds bounded") as progress, compilation_lines(quiet):
             bounded = bound_cv_errors(
@@ -396,6 +416,8 @@ def fit(data: DataFile, *, request: FitRequest) -> int:
         from sparsecv_mio.fits.one import fit_one
         from sparsecv_mio.report.coefficients import make_printer, with_reference
 
+        if not (quiet or request.restrictions["count"] or request.together):
+            _note_single_levels(dataset, side.resolve_names(dataset.names).adjust)
         levels = reference_levels(parse.names(request.reference, "--reference") or (), dataset, side)
         session.raise_if_interrupted(stop)
         with parse.advice_with_reference(levels):

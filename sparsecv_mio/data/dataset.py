@@ -364,7 +364,7 @@ def require_dataset(data: object, who: str) -> Dataset:
         If it is not a `Dataset`.
     """
     if not isinstance(data, Dataset):
-        how = "Dataset.from_frame converts a frame, and read_dataset reads a file"
+        how = "solve takes a frame or a file, Dataset.from_frame converts a frame, and read_dataset reads a file"
         raise BadInput(f"{who} needs a Dataset, but the data are {type(data).__name__}; {how}")
     return data
 

@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from numbers import Integral
 from pathlib import Path
@@ -592,6 +592,43 @@ def requested_columns(
         "id": () if id is None else (id,),
         **{option: () if name is None else (name,) for option, name in of_target._asdict().items()},
     }
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """Columns of a file, a frame or a table.
+
+    Attributes
+    ----------
+    target : str or int, optional
+        Column to predict, by name or position; a `Dataset`, NPZ and svmlight files have their own.
+    features, drop : sequence of str, optional
+        Columns to keep, or to omit, by name or position; at most one of the two.
+    """
+
+    target: str | int | None = None
+    features: Sequence[str] | None = None
+    drop: Sequence[str] | None = None
+
+
+def read_for(
+    options: Any, data: str | Path | pd.DataFrame | ArrowTable | Dataset, given: Mapping[str, Any],
+    folds: AnyFolds = "",
+) -> Dataset:  # fmt: skip
+    """Return the data set of a file, a frame or a table for a function with its own options.
+
+    Parameters
+    ----------
+    options : PathOptions or NearOptions
+        Options with the loss and the columns that its target needs.
+    given : mapping
+        The given fields of :class:`TableColumns` and options of reading, by name.
+    folds : str or other folds, optional
+        Folds; a text may name columns.
+    """
+    reading = {name: value for name, value in given.items() if name != "target"}
+    columns = requested_columns(folds, of_target=TargetColumns.of(options))
+    return read_data(data, given.get("target"), reading, columns, two_words=options.loss.target.has_classes)
 
 
 def read_data(

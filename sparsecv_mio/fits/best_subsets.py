@@ -14,19 +14,21 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.arrays import ArrowTable, IntArray
 from sparsecv_mio.certificate.fit_records import PATH_SCHEMA, PathRecord, Surface, SurfacePiece
 from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.certificate.records import PathRow
-from sparsecv_mio.data.dataset import Dataset, require_dataset
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.reading_options import drop_fold_wording
+from sparsecv_mio.data.readers import TableColumns, read_for
+from sparsecv_mio.data.reading_options import Reading, drop_fold_wording
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.declared_options import keywords_are
+from sparsecv_mio.declared_options import TABLE, keywords_are
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.model_space import GammaInterval, Restrictions, interval
@@ -47,6 +49,9 @@ from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.trees.subsets import FIRST_LOOK, FIRST_NODES, ROUND_GROWTH, UNLIMITED, BestSubset
 from sparsecv_mio.trees.without_ridge import standardize_and_check
 from sparsecv_mio.units import TIE_RTOL
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NOT_TOLD_APART = (
     "the objectives of some subsets differ by less than the rounding error, or too many subsets remain to enumerate; "
@@ -171,9 +176,9 @@ def _merge_pieces(pieces: list[Found]) -> list[Found]:
 Report = Callable[[Progress], None] | None
 
 
-@keywords_are(PathOptions, Restrictions)
+@keywords_are(TableColumns, Reading, PathOptions, Restrictions)
 def best_subsets(
-    dataset: Dataset,
+    dataset: str | Path | pd.DataFrame | ArrowTable | Dataset,
     *,
     gammas: str | float | Iterable[float] | GammaInterval | None,
     taus: str | int | Iterable[int] | None = None,
@@ -187,8 +192,9 @@ def best_subsets(
 
     Parameters
     ----------
-    dataset : Dataset
-        Rows, target and names.
+    dataset : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
+        Rows, target and names. A file, frame or table also takes `target`, `features`, `drop` and the options of
+        :func:`~sparsecv_mio.data.readers.read_dataset`.
     gammas : sequence, number, text or GammaInterval
         Ridge weights, positive, or 0 if the columns of every model are linearly independent. A `GammaInterval` or text
         `LO..HI` adds the best subset of every size as a function of gamma to those at both ends.
@@ -227,8 +233,10 @@ def best_subsets(
     >>> [row.support for row in best_subsets(data, gammas=[0.1], taus=[1, 2]).path]
     [('x0',), ('x0', 'x1')]
     """
-    options = with_keywords(options or PathOptions(), keywords, "best_subsets", GRID)
-    options, dataset = options.by_names(require_dataset(dataset, "best_subsets")), options.in_classes(dataset)
+    table = {name: keywords.pop(name) for name in TABLE if name in keywords}
+    options = with_keywords(options or PathOptions(), keywords, "best_subsets", (*GRID, *TABLE))
+    rows = read_for(options, dataset, table)
+    options, dataset = options.by_names(rows), options.in_classes(rows)
     restrictions = options.restrictions
     every = (interval(gammas, "gammas") or gammas) if isinstance(gammas, str) else gammas
     if not options.loss.is_quadratic and isinstance(every, GammaInterval):

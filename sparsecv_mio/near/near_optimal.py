@@ -7,19 +7,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.arrays import ArrowTable, IntArray
 from sparsecv_mio.certificate.fit_records import NEAR_SCHEMA, NearModel, NearRecord, NearSize, Replacement
 from sparsecv_mio.certificate.parts import Work, versions
-from sparsecv_mio.data.dataset import Dataset, require_dataset
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.folds import AnyFolds, make_folds
+from sparsecv_mio.data.folds import AnyFolds, check_label_order, make_folds
 from sparsecv_mio.data.loss_targets import check_training
+from sparsecv_mio.data.readers import TableColumns, read_for
+from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.declared_options import keywords_are
+from sparsecv_mio.declared_options import TABLE, keywords_are
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.fit_options import NearOptions
 from sparsecv_mio.model_space import NONE, Restrictions
@@ -38,6 +41,9 @@ from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.trees.without_ridge import standardize_and_check
 from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import By
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SPARE_SUPPORTS = 64  # supports stored in addition to twice the wanted number before the list is cut
 
@@ -188,9 +194,9 @@ def replacements(supports: Sequence[IntArray]) -> Counter[tuple[int, int]]:
 MOST_REPLACEMENTS = 100  # maximum number of pairs of features in the record, for each size
 
 
-@keywords_are(NearOptions, Restrictions)
+@keywords_are(TableColumns, Reading, NearOptions, Restrictions)
 def near_optimal(
-    dataset: Dataset,
+    dataset: str | Path | pd.DataFrame | ArrowTable | Dataset,
     folds: AnyFolds = "10",
     *,
     gamma: float | None = None,
@@ -204,8 +210,9 @@ def near_optimal(
 
     Parameters
     ----------
-    dataset : Dataset
-        Data set.
+    dataset : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
+        Rows, target and names. A file, frame or table also takes `target`, `features`, `drop` and the options of
+        :func:`~sparsecv_mio.data.readers.read_dataset`.
     folds : FoldPlan, str, int, splitter, labels or pairs
         Folds, see :func:`~sparsecv_mio.data.folds.make_folds`. For a list by CV error every row must be held out, all
         equally often.
@@ -248,8 +255,11 @@ def near_optimal(
     >>> record.sizes[0].always, [model.support for model in record.models]
     (('x3',), [('x3', 'x4'), ('x1', 'x3')])
     """
-    options = with_keywords(options or NearOptions(), keywords, "near_optimal", ("gamma", "taus"))
-    options, dataset = options.by_names(require_dataset(dataset, "near_optimal")), options.in_classes(dataset)
+    table = {name: keywords.pop(name) for name in TABLE if name in keywords}
+    options = with_keywords(options or NearOptions(), keywords, "near_optimal", ("gamma", "taus", *TABLE))
+    check_label_order(folds, dataset)
+    rows = read_for(options, dataset, table, folds)
+    options, dataset = options.by_names(rows), options.in_classes(rows)
     plan = make_folds(folds, dataset) if options.valued_by is By.CV or gamma is None else None
     if plan is not None:
         check_training(dataset, plan, options.intercept, options.loss)

@@ -166,12 +166,12 @@ def test_settings_of_a_plan_stand_in_the_same_panels(capsys: pytest.CaptureFixtu
     assert f"{MOST_USED}:\n" not in said and "-q, --quiet" in said[said.index("Output:") :]
 
 
-@pytest.mark.parametrize("command", ["solve", "near", "fit"])
+@pytest.mark.parametrize("command", ["solve", "near", "path", "fit"])
 def test_help_states_which_command_counts_factors_by_default(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([command, "--help-all"]) == 0
     assert (
-        "[default: columns; `solve` and `near` use factors, and print a note, if there are then at most 36 features, "
-        "and at most 50 folds]"
+        "[default: columns; `solve`, `near` and `path` use factors, and print a note, if there are then at most 36 "
+        "features, and at most 50 folds]"
     ) in " ".join(capsys.readouterr().out.split())
 
 

@@ -77,18 +77,26 @@ def test_near_counts_factors_as_solve_does(tmp_path: Path, capsys: pytest.Captur
     table.write_text("a,b,c,wing,y\n" + "".join(f"{p},{q},{r},{'NSE'[k]},{v}\n" for (p, q, r), k, v in cells))
     asked = [str(table), "--target", "y", "--encode", "onehot", "--gamma", "0.1", "--json", str(tmp_path / "r.json")]
     counted = {}
-    for command in ("solve", "near"):
+    for command in ("solve", "path", "near"):
         for count in ([], ["--count", "columns"], ["--count", "factors"]):
             assert run([command, *asked, *count]) == 0
             assert ("wing: all levels of a column enter a model together" in capsys.readouterr().err) == (not count)
             record = json.loads((tmp_path / "r.json").read_text())
             limits = record["request"]["restrictions"]
             counted[command, tuple(count)] = (limits or {}).get("count")
+            if command == "path":
+                assert [row["tau"] for row in record["path"]] == [1, 2, 3, 4] + [5, 6] * (
+                    count == ["--count", "columns"]
+                )
+                continue
             tau = record["tau"] if command == "solve" else record["sizes"][0]["tau"]
             assert counted.setdefault(("tau", tuple(count)), tau) == tau
-    assert counted["near", ()] == counted["solve", ()] == counted["near", ("--count", "factors")]
+    assert counted["near", ()] == counted["path", ()] == counted["solve", ()] == counted["near", ("--count", "factors")]
     assert counted["near", ()] == [["wing=E", "wing=N", "wing=S"]] and not counted["near", ("--count", "columns")]
     assert run(["verify", str(tmp_path / "r.json"), str(table)]) == 0
+    for said in ([], ["--count", "factors"]):
+        assert run(["fit", *asked, "--tau", "2", *said]) == 0
+        assert ("note: each level of wing counts as a feature" in capsys.readouterr().err) == (not said)
 
 
 def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -232,6 +240,6 @@ def test_bounds_state_that_levels_count_alone(tmp_path: Path, capsys: pytest.Cap
     table = tmp_path / "t.csv"
     table.write_text("a,wing,y\n" + "".join(f"{k * k % 13},{'NSE'[k % 3]},{k * k % 7}\n" for k in range(40)))
     asked = ["bounds", str(table), "--target", "y", "--encode", "onehot", "--gamma", "1", "--tau", "1:2"]
-    assert run(asked) == 0 and "note: each level of wing counts as a feature; `solve` and" in capsys.readouterr().err
+    assert run(asked) == 0 and "note: each level of wing counts as a feature; `solve`, `near" in capsys.readouterr().err
     for more in (["-q"], ["--adjust", "wing", "--tau", "1"]):
         assert run([*asked, *more]) == 0 and "each level" not in capsys.readouterr().err

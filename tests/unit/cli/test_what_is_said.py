@@ -60,7 +60,7 @@ def test_a_name_with_a_comma_stands_in_quotes_in_every_list(
 
 def test_a_child_and_a_level_with_a_comma(table: str, capsys: pytest.CaptureFixture[str]) -> None:
     ask = ["path", table, "-t", "y", "--na", "mean", "--encode", "onehot", "--gamma", "1", "--tau", "1"]
-    assert run([*ask, "--hierarchy", '"size, mm"=age|"site=West"']) == 0
+    assert run([*ask, "--count", "columns", "--hierarchy", '"size, mm"=age|"site=West"']) == 0
     assert '"size, mm" only with age or site=West' in capsys.readouterr().out
     whole = [*ask, "--count", "factors", "--force-in", "site=West", "--reference"]
     assert run([*whole, "site=South, old"]) == 2

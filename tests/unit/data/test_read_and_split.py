@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import sparsecv_mio as sc
@@ -12,6 +14,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.loss_targets import TargetColumns
 from sparsecv_mio.data.readers import read_data, requested_columns, split_rows
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.near.near_optimal import near_optimal
 
 FRAME = {"a": [1.0, 2.0, 4.0, 5.0], "y": [1.0, 0.0, 2.0, 3.0], "w": [0.0, 1.0, 2.0, 1.0], "g": [0, 0, 1, 2]}
 
@@ -59,3 +63,24 @@ def test_rows_of_weight_zero_are_in_no_fold() -> None:
 def test_data_that_are_no_table_are_refused_before_a_missing_target(data: Any, said: str) -> None:
     with pytest.raises(BadInput, match=f"^{said}"):
         sc.solve(data, "y" if isinstance(data, str) else None)
+
+
+def test_tables_are_read_as_solve_reads_them(tmp_path: Path) -> None:
+    frame = pd.DataFrame({
+        "a": [float(k * k % 13) for k in range(24)], "b": [None, *(float(k * k % 7) for k in range(23))],
+        "ill": ["yes", "no", "no"] * 8, "y": [float(k * k % 11) for k in range(24)],
+    })  # fmt: skip
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    how: dict[str, Any] = {"target": "y", "drop": ["ill"], "na": "mean"}
+    data = sc.read_dataset(frame, "y", drop=["ill"], na="mean")
+    path, near = best_subsets(data, gammas=[0.1]), near_optimal(data, "3", gamma=0.1, taus=1)
+    for table in (frame, tmp_path / "t.csv"):
+        assert best_subsets(table, gammas=[0.1], **how).path == path.path
+        assert near_optimal(table, "3", gamma=0.1, taus=1, **how).models == near.models
+    assert best_subsets(frame, target="ill", na="mean", gammas=[0.1], loss="logistic").data.target == "ill"
+    with pytest.raises(BadInput, match="target: no column is given"):
+        best_subsets(frame, gammas=[0.1])
+    with pytest.raises(BadInput, match="na: applies to a file or a frame"):
+        near_optimal(data, "3", na="mean")
+    with pytest.raises(BadInput, match="cross_validate needs a Dataset, .*; solve takes a frame or a file"):
+        sc.cross_validate(frame, "3", gammas=[0.1], taus=[1])  # type: ignore[arg-type]
