@@ -150,6 +150,7 @@ def _describe_request(record: Record, data: Dataset | None) -> dict[str, Any]:
     return {
         "record": record, "data": data, "about": about, "ask": ask, "target": record.loss.target, "reading": reading,
         "n_candidates": (ask.restrictions or NONE).n_selectable_features(about.p),
+        "n_successes": None if data is None else data.weight_of(np.flatnonzero(data.y > 0.0)),
         "n_positive": None if data is None else int((data.y > 0.0).sum()),
         "n_encoded": len(encoded - ranked), "n_ranked": len(ranked),
         "rank_labels": {} if reading is None else reading.rank_labels,

@@ -209,6 +209,20 @@ def test_baselines_add_sentences(record: Record) -> None:
     assert "lasso" not in publication_of(record).methods
 
 
+def test_trials_are_counted(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=list("ab")).assign(n=rng.integers(1, 9, 30))
+    frame["k"] = rng.binomial(frame["n"], 1.0 / (1.0 + np.exp(-frame["a"])))
+    record = sc.solve(frame, "k", loss="logistic", trials="n", folds="4", gammas=[0.1], taus=[1], threads=1)
+    file = tmp_path / "a.md"
+    record.write_report(file, frame, style="publication")
+    text = file.read_text(encoding="utf-8")
+    assert f"there were {frame['n'].sum()} trials in total, of which {frame['k'].sum()} were successes" in text
+    assert (
+        f"with k successes of n trials: the model with τ = 1 and γ = 0.100, refitted to all {frame['n'].sum()}" in text
+    )
+
+
 def test_preprocessing_is_stated(tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc")).assign(sex=["f", "m"] * 20)
