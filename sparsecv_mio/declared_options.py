@@ -312,6 +312,9 @@ OPTIONS = {
                "Features whose coefficients must be at least 0; all: every feature. [none]"),
         Option("nonpositive", str, (), _FEATURES,
                "Features whose coefficients must be at most 0; all: every feature. [none]"),
+        Option("coef_bounds", str, (), "A=LOW..HIGH,...",
+               "Bounds on coefficients, in units of the file; an end may be empty (a=..5), and all= bounds all "
+               "other features. A feature may be left out, unless it is forced in. [none]"),
         # units and effort
         Option("loss", str, DEFAULT_LOSS, "",
                "Loss function. squared: numeric target; logistic: target of two classes (0 and 1, or any two words), "
@@ -439,7 +442,7 @@ TABLE = defaults("target") | OF_TABLES
 DEALING = defaults("weights", "folds", "seed")
 FORCING = defaults("force_in", "force_out", "adjust")
 LISTING = FORCING | defaults("count")  # the set of models that `near` lists
-RESTRICTING = LISTING | defaults("at_most", "hierarchy", "nonnegative", "nonpositive")
+RESTRICTING = LISTING | defaults("at_most", "hierarchy", "nonnegative", "nonpositive", "coef_bounds")
 UNITS = defaults("scale", "intercept")
 LASTING = defaults("time_limit")
 COMMAND_SECONDS = 300.0  # default time limit of the command `solve`; Python and plans have no default limit

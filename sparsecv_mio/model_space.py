@@ -23,6 +23,8 @@ from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.units import GAMMA_RANGE, exceeds_double
 
 ALL = "all"  # keyword for the list of all features
+COEF_BOUNDS = "coef_bounds"
+RANGE_SIGN = ".."  # separates the bounds of an interval
 STRONG, WEAK = "strong", "weak"
 COUNT = re.compile(r"-?[0-9]{1,8}")
 QUOTED = re.compile(r'"(?:[^"]|"")*"')
@@ -188,6 +190,85 @@ def _given_names(given: Any, option: str) -> tuple[str, ...]:
     return tuple(str(name) for name in names)
 
 
+@dataclass(frozen=True)
+class CoefficientBounds:
+    """Bounds on the coefficient of a feature in a model, in the units of the file; None for an open side."""
+
+    feature: str
+    low: float | None
+    high: float | None
+
+    def __str__(self) -> str:
+        low, high = ("" if end is None else f"{end:g}" for end in (self.low, self.high))
+        return f"{quoted_name(self.feature)} in [{low or '-inf'}, {high or 'inf'}]"
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Lower and upper bound; infinite for an open side."""
+        return -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high
+
+
+def parse_coef_bounds(given: Any) -> tuple[CoefficientBounds, ...]:
+    """Return bounds on coefficients from a text `a=0..1,b=..5`, or a mapping from features to pairs (low, high).
+
+    Raises
+    ------
+    BadInput
+        If the input has another form, an end is not a number, or the lower end is above the upper one.
+
+    Examples
+    --------
+    >>> [str(bounds) for bounds in parse_coef_bounds("a=0..1, b=..5")]
+    ['a in [0, 1]', 'b in [-inf, 5]']
+    >>> parse_coef_bounds({"a": (0, 1), "b": (None, 5)}) == parse_coef_bounds("a=0..1,b=..5")
+    True
+    """
+    if isinstance(given, str):
+        given = [_named_bounds(text) for text in parse_names(given, COEF_BOUNDS)]
+    pairs = given.items() if isinstance(given, Mapping) else _several(given, COEF_BOUNDS)
+    return tuple(pair if isinstance(pair, CoefficientBounds) else _bounds(*_pair(pair)) for pair in pairs)
+
+
+def _named_bounds(text: str) -> tuple[str, tuple[str, str]]:
+    name, _, ends = text.rpartition("=")
+    low, dots, high = ends.partition(RANGE_SIGN)
+    if not name.strip() or not dots:
+        raise BadInput(f"{COEF_BOUNDS}: {text!r} is not NAME=LOW..HIGH; write for example age=0..1, or age=..5")
+    return unquoted_name(name), (low.strip(), high.strip())
+
+
+def _pair(given: Any) -> tuple[Any, Any]:
+    """Return a feature and its pair of ends."""
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != 2:
+        raise BadInput(f"{COEF_BOUNDS}: {given!r} is not a pair of a feature and its bounds; give {{'age': (0, 1)}}")
+    return given[0], given[1]
+
+
+def _bounds(name: Any, ends: Any) -> CoefficientBounds:
+    """Return the bounds of a feature; an end that is None, empty or infinite is open."""
+    if isinstance(ends, str) or not isinstance(ends, Sequence) or len(ends) != 2:
+        raise BadInput(f"{COEF_BOUNDS}: the bounds {ends!r} of {name!r} are not a pair (low, high); use None if open")
+    low, high = (_end(name, end) for end in ends)
+    if low is None and high is None:
+        raise BadInput(f"{COEF_BOUNDS}: {name!r} has no bound; give a lower or an upper one, or leave it out")
+    if low is not None and high is not None and low > high:
+        raise BadInput(
+            f"{COEF_BOUNDS}: the bounds {low:g} and {high:g} of {name!r} are reversed; give the lower one first"
+        )
+    if low == high == 0.0:
+        raise BadInput(f"{COEF_BOUNDS}: the bounds of {name!r} allow only 0; use force_out")
+    return CoefficientBounds(str(name), low, high)
+
+
+def _end(name: Any, given: Any) -> float | None:
+    value = finite_number(given, COEF_BOUNDS) if isinstance(given, str) and given else given
+    if value in (None, "", -math.inf, math.inf):
+        return None
+    if not isinstance(value, Real) or not math.isfinite(value):
+        raise BadInput(f"{COEF_BOUNDS}: the bound {given!r} of {name!r} is not a number; use None if open")
+    return float(value)
+
+
 def products(names: Sequence[str], every: bool) -> tuple[Parents, ...]:
     """Return the parents of every feature whose name is a product of others: `a:b`, `a*b`, `a b`, `a^2`.
 
@@ -349,6 +430,7 @@ class Term:
 Column = str | int
 Limits = str | Iterable[str | AtMost | tuple[int, Iterable[Column]]]
 Hierarchy = str | Iterable[str | Parents] | Mapping[str, Iterable[Column]]
+Bounds = str | Mapping[Column, tuple[float | None, float | None]] | Iterable[CoefficientBounds]
 
 
 @dataclass(frozen=True)
@@ -370,6 +452,10 @@ class Restrictions:
         Features whose coefficient is at least, or at most, zero. A model is then the fit under these sign constraints.
         A feature with coefficient zero under its sign constraint counts towards tau only if it is forced in or a
         parent.
+    coef_bounds : tuple of CoefficientBounds
+        Bounds on coefficients, in the units of the file; as text, `a=0..1,b=..5`. A coefficient may always be zero,
+        because its feature may be left out of a model, unless the feature is forced in. The feature `all` stands for
+        all features without bounds of their own.
     adjust : tuple of str
         Columns that every model adjusts for, like the intercept: always included, not penalised, not counted in tau.
     count : tuple of tuples of str
@@ -395,6 +481,7 @@ class Restrictions:
     hierarchy: tuple[Parents, ...] = ()
     nonnegative: tuple[str, ...] = ()
     nonpositive: tuple[str, ...] = ()
+    coef_bounds: tuple[CoefficientBounds, ...] = ()
     adjust: tuple[str, ...] = ()
     count: tuple[tuple[str, ...], ...] = ()
 
@@ -404,6 +491,7 @@ class Restrictions:
             object.__setattr__(self, name, _given_features(getattr(self, name), name))
         object.__setattr__(self, "at_most", parse_limits(self.at_most))
         object.__setattr__(self, "hierarchy", parse_hierarchy(self.hierarchy))
+        object.__setattr__(self, COEF_BOUNDS, parse_coef_bounds(self.coef_bounds))
 
     def __bool__(self) -> bool:
         return any(getattr(self, field.name) for field in fields(self))
@@ -412,6 +500,24 @@ class Restrictions:
     def forced_columns(self) -> tuple[str, ...]:
         """Columns that are in every model."""
         return (*self.force_in, *self.adjust)
+
+    @property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """Lower and upper bounds of bounded coefficients by feature, with sign constraints; needs names of the data."""
+        ends = [(name, 0.0, math.inf) for name in self.nonnegative]
+        ends += [(name, -math.inf, 0.0) for name in self.nonpositive]
+        ends += [(bounds.feature, *bounds.ends) for bounds in self.coef_bounds]
+        by_feature: dict[str, tuple[float, float]] = {}
+        for name, low, high in ends:
+            before = by_feature.get(name, (-math.inf, math.inf))
+            by_feature[name] = max(before[0], low), min(before[1], high)
+        return by_feature
+
+    @property
+    def has_only_bounds(self) -> bool:
+        """True if all restrictions beyond forcing are bounds on coefficients, and not all of these are signs."""
+        given = [end for bounds in self.coef_bounds for end in (bounds.low, bounds.high)]
+        return any(given) and set(self.side_constraints) <= {*SIGNS, COEF_BOUNDS}
 
     def terms(self, names: Sequence[str], together: Iterable[Sequence[str]] = ()) -> tuple[Term, ...]:
         """Return the terms of models; each column that is not forced out is in exactly one term.
@@ -469,6 +575,7 @@ class Restrictions:
         """Yield every column that a restriction names, with the name of the field."""
         for field in (*FORCING, *SIGNS):
             yield from ((field, name) for name in getattr(self, field))
+        yield from ((COEF_BOUNDS, bounds.feature) for bounds in self.coef_bounds)
         yield from (("count", name) for columns in self.count for name in columns)
         yield from (("at_most", name) for limit in self.at_most for name in limit.features)
         yield from (("hierarchy", name) for rule in self.hierarchy for name in (rule.feature, *rule.parents))
@@ -514,6 +621,9 @@ class Restrictions:
         for text, some in (("below 0", self.nonnegative), ("above 0", self.nonpositive)):
             every = some == (ALL,) or len(some) == features
             said += [f"no coefficient {text}" if every else f"{abbreviate_names(some)} not {text}"] if some else []
+        if len(self.coef_bounds) > MOST_NAMED:
+            return "; ".join([*said, f"bounds on the coefficients of {len(self.coef_bounds)} features"])
+        said += map(str, self.coef_bounds)
         return "; ".join(said)
 
     def _reference_levels(self) -> tuple[str, ...]:
@@ -574,7 +684,8 @@ class Restrictions:
     def check_adjustment(self) -> None:
         """Raise `BadInput` if an adjustment column has a second role; needs names of the data."""
         parts = {"force_in": self.force_in, "force_out": self.force_out, "nonnegative": self.nonnegative,
-                 "nonpositive": self.nonpositive, "at_most": [name for some in self.at_most for name in some.features],
+                 "nonpositive": self.nonpositive, COEF_BOUNDS: [bounds.feature for bounds in self.coef_bounds],
+                 "at_most": [name for some in self.at_most for name in some.features],
                  "hierarchy": [name for rule in self.hierarchy for name in (rule.feature, *rule.parents)]}  # fmt: skip
         for option, names in parts.items():
             for name in self.adjust:
@@ -597,10 +708,10 @@ class Restrictions:
             if twice := seen & set(columns):
                 raise BadInput(f"count: column {names[min(twice)]!r} is in two factors; remove it from one of them")
             seen |= set(columns)
-        for option in SIGNS:
-            for j in sorted(
-                _find_positions([name for name in getattr(self, option) if name != ALL], place, option) & seen
-            ):
+        bounded = {**{option: getattr(self, option) for option in SIGNS},
+                   COEF_BOUNDS: [bounds.feature for bounds in self.coef_bounds]}  # fmt: skip
+        for option, features in bounded.items():
+            for j in sorted(_find_positions([name for name in features if name != ALL], place, option) & seen):
                 raise BadInput(
                     f"{option}, count: column {names[j]!r} is a level of a factor, whose coefficients are deviations "
                     'and have no sign; give count="columns"'
@@ -621,9 +732,16 @@ class Restrictions:
                 f"nonnegative, nonpositive: feature {contradicted[0]!r} is in both options, so its coefficient is 0; "
                 "remove it from one of the two, or use force_out"
             )
-        return replace(
-            self, at_most=groups, hierarchy=tuple(dict.fromkeys(parents)), nonnegative=signs[0], nonpositive=signs[1]
-        )
+        bounds = by_name.coefficient_bounds(self.coef_bounds)
+        shaped = replace(
+            self, at_most=groups, hierarchy=tuple(dict.fromkeys(parents)), nonnegative=signs[0], nonpositive=signs[1],
+            coef_bounds=bounds,
+        )  # fmt: skip
+        for name, (low, high) in shaped.bounds.items():
+            if low > high or low == high == 0.0:
+                option = "nonnegative" if name in signs[0] else "nonpositive"
+                raise BadInput(f"{option}, {COEF_BOUNDS}: {name!r} has bounds that only exclude it; use force_out")
+        return shaped
 
     def n_selectable_features(self, p: int) -> int:
         """Return the number of features among p columns that may be chosen; a factor counts as one."""
@@ -670,6 +788,19 @@ class _ByName:
             return self.all
         places = sorted(_find_positions([self.first_of.get(word, word) for word in given], self.place, option))
         return tuple(dict.fromkeys(self.firsts.get(self.names[j], self.names[j]) for j in places))
+
+    def coefficient_bounds(self, given: Iterable[CoefficientBounds]) -> tuple[CoefficientBounds, ...]:
+        """Return bounds by names of the data, in their order; those of a feature replace those of `all`."""
+        by_column: dict[str, CoefficientBounds] = {}
+        own = set[str]()
+        for bounds in given:
+            is_all = bounds.feature == ALL and ALL not in self.place
+            columns = self.columns([bounds.feature], COEF_BOUNDS)
+            if not is_all and own.intersection(columns):
+                raise BadInput(f"{COEF_BOUNDS}: feature {bounds.feature!r} has bounds twice; give one interval")
+            own |= set() if is_all else set(columns)
+            by_column |= {name: replace(bounds, feature=name) for name in columns if not (is_all and name in own)}
+        return tuple(by_column[name] for name in self.names if name in by_column)
 
     def parents(self, rule: Parents) -> list[Parents]:
         """Return a rule by names of the data, or the rules that `strong` and `weak` expand to."""
@@ -755,9 +886,6 @@ LEAST_MAX_TAU, MOST_MAX_TAU, ROWS_A_FEATURE = 10, 50, 8  # sizes for more featur
 MAX_COUNT = 10_000  # maximum number of grid values, tangents or repeats; a larger one is taken for a mistake
 EVEN_STEPS = 1e-3  # relative difference of steps up to which a grid counts as logarithmic
 MOST_DIGITS = 18  # maximum number of digits of an integer
-
-
-RANGE_SIGN = ".."  # separates the bounds of an interval of gammas
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from sparsecv_mio.data.standard import StandardData, find_constant_columns
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.objective import fit, ridge_weights
 from sparsecv_mio.problem.problem import capped_penalty, gamma_to_lam
+from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import WORN, worn_means
 from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD, ROUNDING
 from sparsecv_mio.words import Intercept
@@ -151,6 +152,11 @@ def residuals_without_rows(
     """
     chosen = np.sort(np.asarray(support, dtype=np.int64))
     chosen_data = data.only(chosen)
+    if data.coefficient_bounds is not None:
+        everyone = np.arange(data.n)
+        fits = (refit_squares(data, np.setdiff1d(everyone, rows), chosen, gamma) for rows in left_out)
+        values, doubt = zip(*(fit.residuals_with_errors(data, everyone) for fit in fits), strict=True)
+        return Residuals(np.column_stack(values).astype(float), np.column_stack(doubt).astype(float))
     V, r = chosen_data.rows(slice(0, data.n))
     penalty = capped_penalty(gamma_to_lam(gamma), chosen_data.weight)
     if data.intercept is Intercept.FOLD:

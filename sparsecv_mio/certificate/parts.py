@@ -33,7 +33,7 @@ from sparsecv_mio.certificate.json_text import (
 from sparsecv_mio.data.reading_options import Applied, Reading
 from sparsecv_mio.errors import CorruptStore, SparseCVError, naming_extras
 from sparsecv_mio.files import write_text
-from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.model_space import CoefficientBounds, Restrictions
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss, Values, find_loss_of_values
 from sparsecv_mio.version import __version__
 from sparsecv_mio.words import Encode
@@ -332,28 +332,16 @@ class SearchRequest(GridRequest):
 
 
 @dataclass(frozen=True)
-class CoefficientBox:
-    """Bounds on the coefficient of a feature in the support, in units of the file; null for an open side."""
-
-    feature: str
-    low: Number | None
-    high: Number | None
-
-    def __str__(self) -> str:
-        low, high = ("" if end is None else f"{end:g}" for end in (self.low, self.high))
-        return f"{self.feature} in [{low or '-inf'}, {high or 'inf'}]"
-
-
-@dataclass(frozen=True)
 class Side:
     """The side constraints of one fit, null if absent; features in `together` enter together.
 
-    `reference` are the reference levels of factors for coefficients in tables and figures.
+    `reference` are the reference levels of factors for coefficients in tables and figures. Only older records
+    have `box`, the bounds on coefficients that `restrictions.coef_bounds` has now.
     """
 
     restrictions: Restrictions | None = None
     together: tuple[tuple[str, ...], ...] | None = None
-    box: tuple[CoefficientBox, ...] | None = None
+    box: tuple[CoefficientBounds, ...] | None = None
     reference: tuple[str, ...] | None = None
 
     def words(self) -> str:
@@ -361,8 +349,8 @@ class Side:
 
         Examples
         --------
-        >>> Side(Restrictions(nonnegative="a"), (("b", "c"),), (CoefficientBox("c", 0.0, 1.0),)).words()
-        'a not below 0; b, c all or none; c in [0, 1]'
+        >>> Side(Restrictions(nonnegative="a", coef_bounds="c=0..1"), (("b", "c"),)).words()
+        'a not below 0; c in [0, 1]; b, c all or none'
         """
         said = [self.restrictions.words()] if self.restrictions else []
         said += [f"{', '.join(group)} all or none" for group in self.together or ()]

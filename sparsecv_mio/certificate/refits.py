@@ -12,7 +12,7 @@ the rows S of G, and `B = V G_S.`. Removing column j and adding column i changes
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -201,6 +201,23 @@ def check_signs(checks: Checks, design: Design, support: Support, model: Model, 
     return checks.require(right, f"{path}support", "the fit of this support has a coefficient of the wrong sign")
 
 
+def check_bounds(checks: Checks, design: Design, coefficients: Mapping[str, float], path: str) -> None:
+    """Check that stated coefficients are within their bounds.
+
+    Parameters
+    ----------
+    coefficients : mapping of str to float
+        Coefficients of a model by feature.
+    path : str
+        Prefix of the fields in messages.
+    """
+    ends = {} if design.allowed is None else design.allowed.asked.bounds
+    for name, value in coefficients.items() if design.allowed is not None and design.allowed.has_bounds else ():
+        low, high = ends.get(name, (-math.inf, math.inf))
+        words = f"is {value!r}, outside the bounds {low:g} and {high:g}"
+        checks.require(low <= value <= high, f"{path}coefficients.{name}", words)
+
+
 def check_fit(
     checks: Checks, design: Design, said: Record | PathRow | FitRecord | CommonRecord,
     row: Refit | PathRow | CommonRecord, path: str = "",
@@ -235,6 +252,7 @@ def check_fit(
     rooms = design.coefficient_rooms(support, row.gamma, model)
     for name, value, room in zip(names, model.beta.tolist(), rooms.tolist(), strict=True):
         checks.close(f"{path}coefficients.{name}", said.coefficients[name], value, room)
+    check_bounds(checks, design, said.coefficients, path)
     beta = np.array([said.coefficients[name] for name in names])
     checks.close(f"{path}intercept", said.intercept, *design.expected_intercept(model, beta))
     checks.mark_recomputed_fields(f"{path}coefficients")

@@ -6,8 +6,8 @@ looks up a reference level of each factor that counts as one feature.
 With restrictions other than forced columns, `verify` tries all supports that the restrictions allow. With sign
 constraints, the sign-constrained fit of a support is the plain ridge fit of the columns whose coefficients are not
 zero. The minimum is therefore over plain ridge fits with the required signs. `verify` tries the sets of columns that
-result from an allowed support by removing columns with a sign constraint (docs/theory.md, "Restrictions"). This module
-makes no constrained fit.
+result from an allowed support by removing columns with a bound of 0 (docs/theory.md, "Restrictions"). With other
+bounds, each set is fitted within its bounds (`problem.objective.fit_within`).
 """
 
 from __future__ import annotations
@@ -44,6 +44,13 @@ def restrictions_of(record: Any) -> Restrictions:
 def adjustment_columns(record: Any) -> tuple[str, ...]:
     """Return the adjustment columns of a record of any kind."""
     return restrictions_of(record).adjust
+
+
+def restrictions_of_fits(record: Any) -> Restrictions:
+    """Return the restrictions on which the fit of a given support depends: adjustment columns and bounds."""
+    every = restrictions_of(record)
+    names = ("adjust", "nonnegative", "nonpositive", "coef_bounds")
+    return Restrictions(**{name: getattr(every, name) for name in names})
 
 
 def check_supports(record: Any) -> None:
@@ -112,9 +119,20 @@ class AllowedSupports:
 
     @cached_property
     def sign(self) -> IntArray:
-        """(q,) 1 for columns with a nonnegative coefficient, -1 for a nonpositive one, else 0."""
-        up, down = (np.isin(self.names, list(some)) for some in (self.asked.nonnegative, self.asked.nonpositive))
-        return up.astype(np.int64) - down.astype(np.int64)
+        """(q,) 1 for columns whose lower bound is 0, -1 for those whose upper bound is 0, else 0."""
+        low, high = self.ends
+        return (low == 0.0).astype(np.int64) - (high == 0.0).astype(np.int64)
+
+    @cached_property
+    def ends(self) -> FloatArray:
+        """(2, q) lower and upper bounds on coefficients, in units of the file; infinite if there are none."""
+        by_name = self.asked.bounds
+        return np.array([by_name.get(name, (-np.inf, np.inf)) for name in self.names]).reshape(len(self.names), 2).T
+
+    @cached_property
+    def has_bounds(self) -> bool:
+        """True if some bound is neither 0 nor infinite."""
+        return bool(np.any(np.isfinite(self.ends) & (self.ends != 0.0)))
 
     def allows(self, support: Iterable[int]) -> bool:
         """Return True if a model may have exactly these columns, apart from signs and size."""

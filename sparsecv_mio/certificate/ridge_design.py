@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import comb
+from typing import Any
 
 import numpy as np
 
@@ -34,11 +35,12 @@ from sparsecv_mio.certificate.unit_columns import (
 )
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.beyond_floats import objective_slack, size_of_target
-from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, scaled_norms, squared_errors
+from sparsecv_mio.problem.objective import RidgeFit, fit, fit_within, held_out_error, scaled_norms, squared_errors
 from sparsecv_mio.units import CROSSING_RTOL, OUTWARD, PROVED_RTOL, ROUNDING, TIE_RTOL, TINY
 
 CORRELATED_AT_ONCE = 10**9  # fold rows times squared columns, up to which the correlations of every fold are computed
 IDENTITY_ROWS = 12
+BOUNDED_WORK = 1e5  # operations of a fit within bounds, averaged over the supports of a fold
 DIRECT_WORK = 5e8  # operations k n tau^2 of refits of all folds, beyond which the leave-out identity is used
 NOISE = ROUNDING / 2.0  # of the target and a residual: 1,000 ulps of a long double, for sums and factors
 RESIDUAL = 8.0 * ROUNDING  # rounding of a residual of the search, relative to the largest centred target
@@ -82,11 +84,20 @@ class RidgeDesign(Design):
 
     def refit(self, support: Sequence[int] | IntArray, gamma: float, rows: IntArray | None) -> RidgeFit:
         """Return the fit of a support by `problem.objective.fit`; see `Design`."""
-        names = self.columns[np.asarray(support, dtype=np.int64)].tolist()
-        return fit(
-            self.dataset.X, self.dataset.y, names, self.ridge_weights(names, gamma, rows), scale=self.scale,
-            intercept=self.intercept, rows=rows, weights=self.dataset.row_weights,
-        )  # fmt: skip
+        at = np.asarray(support, dtype=np.int64)
+        names = self.columns[at].tolist()
+        what = self.dataset.X, self.dataset.y, names, self.ridge_weights(names, gamma, rows)
+        how: dict[str, Any] = {"scale": self.scale, "intercept": self.intercept, "rows": rows}
+        how["weights"] = self.dataset.row_weights
+        if self.allowed is None or not self.allowed.has_bounds:
+            return fit(*what, **how)
+        low, high = self.allowed.ends[:, at]
+        return fit_within(*what, (low, high), **how)
+
+    @property
+    def has_bounds(self) -> bool:
+        """True if fits have bounds on coefficients other than signs."""
+        return self.allowed is not None and self.allowed.has_bounds
 
     def effects(self, support: Sequence[int] | IntArray, model: RidgeFit) -> FloatArray:
         """Return coefficients of a fit times the lengths of their columns, divided by the length of the target.
@@ -236,7 +247,7 @@ class RidgeDesign(Design):
             count = comb(q, size)
             blocks = 1.0 + k * count // BLOCK_NUMBERS
             work = max(self.dataset.n, 400, 30 * k) * (self.most_columns(size) + 2.0)
-            total += count * (work * blocks + 500.0 * k * limited)
+            total += count * (work * blocks + (BOUNDED_WORK if self.has_bounds else 500.0) * k * limited)
         return gammas * total
 
     def enumeration_obstacle(
@@ -334,6 +345,8 @@ class RidgeDesign(Design):
             Held-out rows and training rows; None: all rows.
         """
         of_rows = moments(self.unit, left_out)
+        if self.allowed is not None and self.has_bounds:
+            return self._fit_bounded_supports(self.allowed, sets, gamma, of_rows, train)
         if self.allowed is not None:
             return self._fit_signed_supports(self.allowed, sets, gamma, tau, of_rows, train)
         objective = gram_objectives(of_rows, gamma, sets[0])
@@ -425,6 +438,25 @@ class RidgeDesign(Design):
                 models.append((model, certain and finite[i] and allowed.holds(tuple(rows[i].tolist()), tau, slope)))
         return models
 
+    def _fit_bounded_supports(
+        self, allowed: AllowedSupports, sets: list[IntArray], gamma: float, of_rows: FoldMoments, train: IntArray | None
+    ) -> Fits:
+        """Fit sets within their bounds in the order of their fits without bounds, which are lower bounds."""
+        square, best, models = float(self.unit.t @ self.unit.t), np.inf, list[tuple[RidgeFit, bool]]()
+        rows = [row for supports in sets for row in supports]
+        value = np.concatenate([gram_objectives(of_rows, gamma, supports) for supports in sets])
+        for i in np.argsort(value, kind="stable").tolist():
+            if value[i] > best * (1.0 + CANDIDATE_RTOL) + CANDIDATE_SHARE * square:
+                break
+            model = self.refit(rows[i], gamma, train)
+            effect, signed = np.abs(self.effects(rows[i], model)), allowed.sign[rows[i]] != 0
+            if np.any(signed & (effect == 0.0)):  # the set without this column is tried too
+                continue
+            best = min(best, model.objective / self.unit.y_unit / self.unit.y_unit)
+            certain = bool(np.all(~signed | (effect > NO_EFFECT))) and allowed.allows(rows[i].tolist())
+            models.append((model, certain))
+        return models
+
     # -- held-out errors --------------------------------------------------------------------------------------------
 
     def held_out_errors(self, supports: Sequence[Support], gamma: float) -> tuple[FloatArray, FloatArray | None, str]:
@@ -448,7 +480,8 @@ class RidgeDesign(Design):
         tau = max((len(support) for support in supports), default=0)
         errors, absolute = np.empty(folds.k), np.empty(folds.k)
         direct = np.ones(folds.k, dtype=bool)
-        if folds.k * dataset.n * (tau + 1.0) ** 2 > DIRECT_WORK and not dataset.has_scales_of_folds:
+        needs_fits = dataset.has_scales_of_folds or self.has_bounds
+        if folds.k * dataset.n * (tau + 1.0) ** 2 > DIRECT_WORK and not needs_fits:
             groups: dict[tuple[Support, int], list[int]] = {}
             for fold, (support, size) in enumerate(zip(supports, folds.sizes.tolist(), strict=True)):
                 if size <= IDENTITY_ROWS and folds.scores_all_left_out[fold]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from sparsecv_mio.certificate.restrictions import NO_EFFECT, AllowedSupports
 from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.certificate.target_checks import check_target
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.model_space import NONE
+from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.problem.beyond_floats import size_of_target
 from sparsecv_mio.problem.objective import evaluate_objective, ridge_weights, varying_columns
 from sparsecv_mio.units import ACCURATE_RTOL
@@ -78,11 +78,11 @@ def _claim(record: FitRecord) -> Refit:
 def _compare_with_supports(checks: Checks, record: FitRecord, design: RidgeDesign) -> None:
     """Compare the lower bound with models allowed by the side constraints, or within an assumed box, if these are few.
 
-    With boxes no constrained fit is made here: only supports whose ridge fit lies within the boxes are compared.
+    With an assumed box, only supports whose ridge fit lies within the box are compared.
     """
     side, end = record.side, record.assumed_box
     if side is not None:
-        together = AllowedSupports(design.names, side.restrictions or NONE, side.together or ())
+        together = AllowedSupports(design.names, _merge_box(side), side.together or ())
         design = replace(design, allowed=together)
     reason = design.full_data_obstacle([record.tau], 1)
     checks.caveat, compared = _describe_comparison(record, reason)
@@ -92,10 +92,10 @@ def _compare_with_supports(checks: Checks, record: FitRecord, design: RidgeDesig
         checks.require(not beyond, "assumed_box", words)
     if reason or not compared:
         return
-    if end is None and not (side and side.box):
+    if end is None:
         least = design.best_fit(record.gamma, record.tau).objective
     else:
-        least = _least_in_boxes(design, record, math.inf if end is None else end * (1.0 - ACCURATE_RTOL))
+        least = _least_in_box(design, record, end * (1.0 - ACCURATE_RTOL))
     slack = design.objective_slack(least) if math.isfinite(least) else 0.0
     words = f"the objective {least!r} of a model that satisfies the side constraints"
     checks.require_at_most("lower", record.lower, least, words, slack)
@@ -120,22 +120,16 @@ def _describe_comparison(record: FitRecord, reason: str) -> tuple[str, str]:
         return "optimality not verified (the record does not contain the side constraints)", ""
     if reason:
         return f"optimality not verified ({reason})", "supports"
-    if side.box:
-        caveat = "optimality not verified (coefficients have bounds)"
-        return caveat, "supports whose coefficients are within the boxes"
     return "", "supports within the side constraints"
 
 
-def _least_in_boxes(design: RidgeDesign, record: FitRecord, end: float) -> float:
-    """Return the minimum objective of ridge fits within the boxes and [-end, end]; inf if there are none."""
-    ends = {} if record.side is None else _coefficient_ends(record.side)
-    low, high = (np.array([ends.get(name, (-end, end))[i] for name in design.names]) for i in (0, 1))
-    low, high, least = np.maximum(low, -end), np.minimum(high, end), math.inf
+def _least_in_box(design: RidgeDesign, record: FitRecord, end: float) -> float:
+    """Return the minimum objective of ridge fits with coefficients within [-end, end]; inf if there are none."""
+    least = math.inf
     for support in (tuple(row) for table in design.sets(record.tau) for row in table.tolist()):
         if design.allowed is None or design.allowed.allows(support):
-            model, at = design.refit(support, record.gamma, None), list(support)
-            room = ACCURATE_RTOL * np.abs(model.beta)
-            if np.all((model.beta - room >= low[at]) & (model.beta + room <= high[at])):
+            model = design.refit(support, record.gamma, None)
+            if np.all(np.abs(model.beta) * (1.0 + ACCURATE_RTOL) <= end):
                 least = min(least, model.objective)
     return least
 
@@ -211,7 +205,7 @@ def _check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset)
 
 def _check_coefficient_ends(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) -> None:
     """Check that bounded coefficients lie between their ends."""
-    ends = _coefficient_ends(side)
+    ends = _merge_box(side).bounds
     X, y = dataset.X, size_of_target(dataset, record.data.intercept)
     for name, value in record.coefficients.items():
         if name in ends and name in dataset.names:
@@ -224,19 +218,10 @@ def _check_coefficient_ends(checks: Checks, record: FitRecord, side: Side, datas
             checks.require(low - below <= value <= high + above, f"coefficients.{name}", words)
 
 
-def _coefficient_ends(side: Side) -> Mapping[str, tuple[float, float]]:
-    """Return the bounds of bounded coefficients, including signs."""
+def _merge_box(side: Side) -> Restrictions:
+    """Return the restrictions of a fit with the bounds that older records have in `box`."""
     restrictions = side.restrictions or NONE
-    intervals = [(name, 0.0, math.inf) for name in restrictions.nonnegative]
-    intervals += [(name, -math.inf, 0.0) for name in restrictions.nonpositive]
-    for bounds in side.box or ():
-        low, high = bounds.low, bounds.high
-        intervals.append((bounds.feature, -math.inf if low is None else low, math.inf if high is None else high))
-    ends: dict[str, tuple[float, float]] = {}
-    for name, low, high in intervals:
-        before = ends.get(name, (-math.inf, math.inf))
-        ends[name] = max(before[0], low), min(before[1], high)
-    return ends
+    return replace(restrictions, coef_bounds=(*restrictions.coef_bounds, *(side.box or ())))
 
 
 def _features(side: Side) -> Iterator[tuple[str, str]]:

@@ -41,12 +41,7 @@ PATH_CODES = (
     "130 interrupted (answer and record written)."
 )
 TOGETHER = option(None, "A,B", "Select either all of these features or none of them. May be repeated. [none]")
-BOX = option(
-    None,
-    "A:LO:HI",
-    "Bounds on the coefficient of feature A, in units of the file; a bound may be empty (A:0: requires a coefficient "
-    "of at least 0). May be repeated. [none]",
-)
+BOX = option(None, "A:LO:HI", "Deprecated, will be removed in 0.4; use --coef-bounds A=LO..HI. [none]")
 NEAR_CODES = (
     """\b
 Examples:
@@ -308,7 +303,7 @@ def side_options(restrictions: Given, together: Sequence[str] | None, box: Seque
     together : sequence of str, optional
         Groups of features that enter together.
     box : sequence of str, optional
-        Boxes `FEATURE:LO:HI`.
+        Boxes `FEATURE:LO:HI`, the deprecated form of bounds on coefficients.
 
     Returns
     -------
@@ -322,11 +317,12 @@ def side_options(restrictions: Given, together: Sequence[str] | None, box: Seque
     """
     from sparsecv_mio.fits.fit_options import SideOptions
 
-    return SideOptions(
-        **vars(parse.restrictions(**restrictions)),
-        together=tuple(tuple(parse.names(text, "--together") or ()) for text in together or ()),
-        box=dict(_parse_box(text) for text in box or ()),
-    )
+    if box:
+        ending.tell("warning: --box is deprecated and will be removed in 0.4; use --coef-bounds A=LO..HI")
+    asked = parse.restrictions(**restrictions)
+    bounds = (*asked.coef_bounds, *model_space.parse_coef_bounds(list(map(_parse_box, box or ()))))
+    groups = tuple(tuple(parse.names(text, "--together") or ()) for text in together or ())
+    return SideOptions(**vars(replace(asked, coef_bounds=bounds)), together=groups)
 
 
 def _parse_box(text: str) -> tuple[str, tuple[float, float]]:

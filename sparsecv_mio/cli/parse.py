@@ -17,6 +17,7 @@ from sparsecv_mio.model_space import (
     EVERY_FACTOR,
     Restrictions,
     finite_number,
+    parse_coef_bounds,
     parse_count_groups,
     parse_hierarchy,
     parse_integer,
@@ -240,6 +241,7 @@ def restrictions(
     at_most: Sequence[str] | None = None,
     hierarchy: Sequence[str] | None = None,
     count: str | None = None,
+    coef_bounds: str | None = None,
     **texts: str | None,
 ) -> Restrictions:
     """Return the restrictions that options describe.
@@ -251,6 +253,8 @@ def restrictions(
         :func:`~sparsecv_mio.model_space.parse_hierarchy`.
     count : str, optional
         Text as for :func:`~sparsecv_mio.model_space.parse_count_groups`.
+    coef_bounds : str, optional
+        Text as for :func:`~sparsecv_mio.model_space.parse_coef_bounds`.
     **texts
         Lists of columns separated by commas.
     """
@@ -258,6 +262,7 @@ def restrictions(
         name: tuple(names(text, "--" + name.replace("_", "-")) or ()) for name, text in texts.items()
     }
     fields_of_words |= {"at_most": parse_limits(at_most or ()), "hierarchy": parse_hierarchy(hierarchy or ())}
+    fields_of_words |= {"coef_bounds": parse_coef_bounds(coef_bounds or ())}
     return Restrictions(count=parse_count_groups(count or ()), **fields_of_words)
 
 

@@ -441,6 +441,31 @@ class StandardData:
         """Loss or objective in units of the file that equals 1 here; 1 for two classes."""
         return self.y_unit**2
 
+    def ends_of(self, restrictions: Restrictions) -> tuple[FloatArray, FloatArray]:
+        """Return (q,) lower and upper bounds on coefficients in standard coordinates, infinite if there are none."""
+        low, high = self.ends_in_file(restrictions) * (self.divisor / self.y_unit)
+        return low, high
+
+    def ends_in_file(self, restrictions: Restrictions) -> FloatArray:
+        """Return (2, q) lower and upper bounds on coefficients in the units of the file."""
+        ends = restrictions.bounds
+        return np.array([ends.get(name, (-np.inf, np.inf)) for name in self.names]).reshape(self.q, 2).T
+
+    @cached_property
+    def coefficient_bounds(self) -> tuple[FloatArray, FloatArray] | None:
+        """Bounds `ends_of` the restrictions; None if every bound is 0 or infinite.
+
+        A fit with sign constraints alone is the fit without constraints on the columns whose coefficients are not zero.
+        """
+        low, high = self.ends_of(self.restrictions)
+        given = np.concatenate((low, high))
+        return (low, high) if np.any(np.isfinite(given) & (given != 0.0)) else None
+
+    def bounds_of(self, support: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return (s,) bounds on the coefficients of a support in standard coordinates."""
+        low, high = self.coefficient_bounds or self.ends_of(self.restrictions)
+        return low[support], high[support]
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the q columns."""
@@ -656,6 +681,8 @@ class StandardData:
         with np.errstate(over="ignore"):
             in_units = values * self.y_unit / self.divisor[chosen]
         names = [self.dataset.names[j] for j in self.columns[chosen].tolist()]
+        if self.coefficient_bounds is not None:  # rounding must not cross a bound
+            in_units = np.clip(in_units, *self.ends_in_file(self.restrictions)[:, chosen])
         for name, value in zip(names, in_units.tolist(), strict=True):
             if not np.isfinite(value):
                 raise BadInput(f"the coefficient of {name!r} is too large for double precision; rescale that column")

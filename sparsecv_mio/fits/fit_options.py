@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, replace
 from numbers import Real
 from typing import Any, Self
 
-from sparsecv_mio.certificate.parts import CoefficientBox, GridRequest, Side
+from sparsecv_mio.certificate.parts import GridRequest, Side
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.loss_targets import TargetColumns, prepare_for_loss
@@ -17,7 +18,7 @@ from sparsecv_mio.declared_options import check_whole, settle_options
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.model_space import NONE, RESTRICTIONS, Restrictions
+from sparsecv_mio.model_space import COEF_BOUNDS, NONE, RESTRICTIONS, Restrictions, parse_coef_bounds
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
 from sparsecv_mio.search.options import (
     LEVELS_ALONE,
@@ -33,7 +34,7 @@ from sparsecv_mio.words import NATIVE, By, ClassWeight, Intercept, Scale
 
 @dataclass(frozen=True)
 class SideOptions(Restrictions):
-    """Restrictions of one fit, and further side constraints; coefficients are in the units of the file.
+    """Restrictions of one fit, and groups of features that enter together.
 
     The other fields are those of :class:`~sparsecv_mio.model_space.Restrictions`.
 
@@ -41,8 +42,8 @@ class SideOptions(Restrictions):
     ----------
     together : sequence of sequences of str
         Sets of features that are chosen all or none, each feature counted.
-    box : mapping of str to (float, float)
-        Bounds on the coefficient of a feature, if it is chosen; infinite for an open bound.
+    box : mapping of str to (float, float), optional
+        Deprecated form of `coef_bounds`; will be removed in 0.4.
 
     Examples
     --------
@@ -51,7 +52,14 @@ class SideOptions(Restrictions):
     """
 
     together: Sequence[Sequence[str]] = ()
-    box: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    box: InitVar[Mapping[str, tuple[float, float]] | None] = None
+
+    def __post_init__(self, box: Mapping[str, tuple[float, float]] | None = None) -> None:
+        if box:
+            text = "box is deprecated and will be removed in 0.4; use coef_bounds"
+            warnings.warn(text, DeprecationWarning, stacklevel=3)
+            object.__setattr__(self, COEF_BOUNDS, (*parse_coef_bounds(self.coef_bounds), *parse_coef_bounds(box)))
+        super().__post_init__()
 
     def resolve_names(self, names: Sequence[str], constant: bool = True) -> Self:
         """Return the same options by the names of the data, after checking groups."""
@@ -73,17 +81,12 @@ class SideOptions(Restrictions):
             Data set to which `within` adapted these options.
         """
         self.check_vary(set(data.dataset.names).difference(data.names, self.force_out))
-        return constraints_of(data, self, [group for group in self.together if group], self.box)
+        return constraints_of(data, self, [group for group in self.together if group])
 
     def recorded(self) -> Side:
         """Return the constraints in the form of a record."""
         restrictions = Restrictions(**{name: getattr(self, name) for name in RESTRICTIONS})
-        ends = {name: [end if math.isfinite(end) else None for end in interval] for name, interval in self.box.items()}
-        return Side(
-            restrictions or None,
-            tuple(tuple(group) for group in self.together if group) or None,
-            tuple(CoefficientBox(name, low, high) for name, (low, high) in ends.items()) or None,
-        )
+        return Side(restrictions or None, tuple(tuple(group) for group in self.together if group) or None)
 
 
 @dataclass(frozen=True)
@@ -183,9 +186,7 @@ class FitOptions:
         if not (math.isfinite(end) and end > 0.0):
             raise BadInput(f"assume_box {end:g} is out of range; give a positive, finite number")
         if self.backend != NATIVE:
-            raise BadInput(
-                f"assume_box: requires backend native, not {self.backend}; set coefficient bounds with box instead"
-            )
+            raise BadInput(f"assume_box: requires backend native, not {self.backend}; use coef_bounds instead")
         if self.side not in (None, SideOptions()):
             raise BadInput("assume_box: not supported with side constraints; leave out one of the two")
 

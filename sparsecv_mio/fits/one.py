@@ -245,7 +245,10 @@ class _Model:
             raise size_out_of_range(f"tau {tau}", most)
         if not (np.isfinite(gamma) and gamma >= 0.0):
             raise BadInput(f"gamma {gamma:g} is out of range; give a finite number of at least 0")
-        excluded = replace(adjusted, force_out=side.force_out)  # such columns would make the moments singular
+        excluded = replace(  # columns that are forced out would make the moments singular
+            adjusted, force_out=side.force_out, nonnegative=side.nonnegative, nonpositive=side.nonpositive,
+            coef_bounds=side.coef_bounds,
+        )  # fmt: skip
         data = standardize(dataset, how.scale, how.intercept, excluded, how.loss)
         constraints = side.on(data)
         if gamma == 0.0 and not how.loss.is_quadratic:

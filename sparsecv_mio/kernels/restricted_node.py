@@ -1,15 +1,15 @@
-"""Bounds of one node of a tree over supports with limits on groups of columns and signs of coefficients.
+"""Bounds of one node of a tree over supports with limits on groups of columns and bounds on coefficients.
 
 In normal form, `M = G + w I` with G positive semidefinite and w = 1 or 0. A node includes the terms I and may choose
 from the terms F; A = I + F. A term is a column, or several columns that enter together. At most `room` terms of F may
-be chosen, and at most `cap` of each group. A coefficient may be constrained to be >= 0 (sign 1) or <= 0 (sign -1), or
-be free (0). Three statements hold for every support S of the node, with f(S) the minimum of the objective with these
-signs (theory section 10):
+be chosen, and at most `cap` of each group. A coefficient is between `lo` and `hi`; for a column of F, the interval is
+extended to 0. Three statements hold for every support S of the node, with f(S) the minimum of the objective within
+these bounds (theory section 10):
 
-* Let b be the sign-constrained fit of A, and `V = M_A^{-1}`. Dropping a term T costs at least `b_T' V_TT^{-1} b_T`. If
+* Let b be the fit of A within the bounds, and `V = M_A^{-1}`. Dropping a term T costs at least `b_T' V_TT^{-1} b_T`. If
   S drops m terms or more, then `f(S) >= f(A) + m-th smallest cost`;
 * for any u, `f(S) >= yy - u'Gu - sum_I s_j - (largest sum of s_j over terms of F that room and caps allow)`, where
-  `s_j` is the square of the part of `g_j = c_j - (G u)_j` that the sign allows;
+  `s_j = -min { b^2 - 2 g_j b : lo_j <= b <= hi_j }` and `g_j = c_j - (G u)_j`;
 * the second bound, computed with a term included or with the term excluded, screens that term.
 
 If T has several columns, V_TT has a rounding error. A number larger than this error is therefore added to the diagonal
@@ -41,8 +41,8 @@ class Rules(NamedTuple):
 
     Attributes
     ----------
-    sign : (m,) int8 array
-        Signs 1, -1 or 0.
+    lo, hi : (m,) arrays
+        Bounds on the coefficients of chosen columns; infinite if open.
     group : (m,) int array
         Number of the group of a column, -1 for none; the same for all columns of a term.
     cap : (groups,) int array
@@ -55,7 +55,8 @@ class Rules(NamedTuple):
         Relative rounding of an inverse of M.
     """
 
-    sign: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
     group: np.ndarray
     cap: np.ndarray
     room: int
@@ -69,7 +70,7 @@ class NodePoint(NamedTuple):
     Attributes
     ----------
     b : array
-        Coefficients of the sign-constrained fit of all columns of the node; on entry a feasible start.
+        Coefficients of the fit of all columns of the node within the bounds; on entry a start.
     u : array
         Point of the best dual bound; on entry a start.
     cost : array
@@ -85,28 +86,29 @@ class NodePoint(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def signed_fit(M, c, sign, b, size):
-    """Minimise `b'M b - 2 c'b` under the signs, by active sets from a feasible start; False if rounding stopped it.
+def bounded_fit(M, c, lo, hi, b, size):
+    """Minimise `b'M b - 2 c'b` over `lo <= b <= hi`, by active sets from a start; False if rounding stopped it.
 
     Parameters
     ----------
-    M, c, sign : (size, size), (size,), (size,) arrays
-        Positive definite matrix, vector and signs.
+    M, c : (size, size), (size,) arrays
+        Positive definite matrix and vector.
+    lo, hi : (size,) arrays
+        Bounds, infinite if open.
     b : (size,) array
-        Feasible start, then solution.
+        Start, then solution.
     size : int
         Number of columns.
 
     Notes
     -----
     Lawson and Hanson's method: each step solves for the coefficients that are not at their bounds and goes as far as
-    the signs allow, so the objective falls from one active set to the next. O(size^3) for each step.
+    the bounds allow, so the objective falls from one active set to the next. O(size^3) for each step.
     """
     on = np.empty(size, dtype=np.bool_)
     for a in range(size):
-        on[a] = sign[a] == 0 or b[a] * sign[a] > 0.0
-        if not on[a]:
-            b[a] = 0.0
+        b[a] = min(max(b[a], lo[a]), hi[a])
+        on[a] = lo[a] < b[a] < hi[a]
     blocked = np.zeros(size, dtype=np.bool_)  # coefficients that entered and were removed at once by rounding
     L = np.empty((size, size))
     x = np.empty(size)
@@ -122,6 +124,9 @@ def signed_fit(M, c, sign, b, size):
                 for k in range(i + 1):
                     L[i, k] = M[place[i], place[k]]
                 x[i] = c[place[i]]
+                for a in range(size):
+                    if not on[a] and b[a] != 0.0:
+                        x[i] -= M[place[i], a] * b[a]
             if not cholesky_in_place(L, n):
                 return False
             cholesky_solve(L, x, n)
@@ -129,10 +134,10 @@ def signed_fit(M, c, sign, b, size):
             last = -1
             for i in range(n):
                 a = place[i]
-                if sign[a] != 0 and x[i] * sign[a] <= 0.0:
-                    now = abs(b[a])
+                if x[i] <= lo[a] or x[i] >= hi[a]:
+                    now = abs(b[a] - (lo[a] if x[i] <= lo[a] else hi[a]))
                     blocked[a] |= now == 0.0
-                    far = now / (now + abs(x[i])) if now > 0.0 else 0.0
+                    far = now / abs(x[i] - b[a]) if now > 0.0 else 0.0
                     if far < step:
                         step = far
                         last = i
@@ -144,20 +149,24 @@ def signed_fit(M, c, sign, b, size):
                 break
             for i in range(n):
                 a = place[i]
-                if sign[a] != 0 and (i == last or b[a] * sign[a] <= 0.0):
+                if b[a] <= lo[a] or (i == last and x[i] <= lo[a]):
                     on[a] = False
-                    b[a] = 0.0
+                    b[a] = lo[a]
+                elif b[a] >= hi[a] or (i == last and x[i] >= hi[a]):
+                    on[a] = False
+                    b[a] = hi[a]
         best = 0.0
         enter = -1
         for a in range(size):
-            if not on[a] and not blocked[a]:
+            if not on[a] and not blocked[a] and lo[a] < hi[a]:
                 g = c[a]
                 load = abs(c[a])
-                for k in range(n):
-                    term = M[a, place[k]] * b[place[k]]
+                for k in range(size):
+                    term = M[a, k] * b[k]
                     g -= term
                     load += abs(term)
-                g *= sign[a]
+                if b[a] >= hi[a]:
+                    g = -g
                 if g > 1e-14 * load and g * g / M[a, a] > best:
                     best = g * g / M[a, a]
                     enter = a
@@ -165,6 +174,29 @@ def signed_fit(M, c, sign, b, size):
             return True
         on[enter] = True
     return False
+
+
+@njit(cache=True, nogil=True)
+def bounded_value(M, c, yy, lo, hi, b, size):
+    """Return `yy + b'M b - 2 c'b` at the solution of `bounded_fit`, whose gradient is zero off the bounds. O(size^2).
+
+    Parameters
+    ----------
+    M, c, lo, hi, b, size
+        Arguments of `bounded_fit`.
+    yy : float
+        Constant.
+    """
+    value = yy
+    for a in range(size):
+        value -= c[a] * b[a]
+    for a in range(size):
+        if b[a] != 0.0 and not lo[a] < b[a] < hi[a]:
+            g = c[a]
+            for k in range(size):
+                g -= M[a, k] * b[k]
+            value -= b[a] * g
+    return value
 
 
 @njit(cache=True, nogil=True)
@@ -211,8 +243,8 @@ def node_bound(form, w, rules, status, bar, steps, point):
         return form.yy, form.yy
     G, M = np.empty((size, size)), np.empty((size, size))
     c, b, u = np.empty(size), np.empty(size), np.empty(size)
-    sign, term = np.empty(size, dtype=np.int8), np.empty(size, dtype=np.int64)
-    box = BoxEnds(np.full(size, -np.inf), np.full(size, np.inf))
+    term = np.empty(size, dtype=np.int64)
+    box, hull = BoxEnds(np.empty(size), np.empty(size)), BoxEnds(np.empty(size), np.empty(size))
     number, terms = np.full(m, -1, dtype=np.int64), 0
     for a in range(size):
         i = at[a]
@@ -221,11 +253,9 @@ def node_bound(form, w, rules, status, bar, steps, point):
             M[a, k] = G[a, k]
         M[a, a] += w
         c[a], b[a], u[a] = form.c[i], point.b[i], point.u[i]
-        sign[a] = rules.sign[i]
-        if sign[a] > 0:
-            box.lo[a] = 0.0
-        elif sign[a] < 0:
-            box.hi[a] = 0.0
+        hull.lo[a], hull.hi[a] = min(rules.lo[i], 0.0), max(rules.hi[i], 0.0)
+        is_free = status[i] == FREE
+        box.lo[a], box.hi[a] = hull.lo[a] if is_free else rules.lo[i], hull.hi[a] if is_free else rules.hi[i]
         if number[rules.term[i]] < 0:
             number[rules.term[i]] = terms
             terms += 1
@@ -237,10 +267,8 @@ def node_bound(form, w, rules, status, bar, steps, point):
         inside += not free[t]
     value = -np.inf
     bound = value
-    if signed_fit(M, c, sign, b, size):
-        value = form.yy
-        for a in range(size):
-            value -= c[a] * b[a]
+    if bounded_fit(M, c, box.lo, box.hi, b, size):
+        value = bounded_value(M, c, form.yy, box.lo, box.hi, b, size)
         cost = np.zeros(terms)
         V, ok = invert(M)
         if ok:
@@ -268,7 +296,7 @@ def node_bound(form, w, rules, status, bar, steps, point):
     if not np.any(u != 0.0):
         copy_vector(b, u)
     best, z = np.empty(size), np.empty(size)
-    descend(Form(G, c, form.yy, gershgorin(G)), box, choice, Accuracy(bar, OPEN_NODE_GAP_RTOL, steps), u, best, z)
+    descend(Form(G, c, form.yy, gershgorin(G)), hull, choice, Accuracy(bar, OPEN_NODE_GAP_RTOL, steps), u, best, z)
     top = _dual_value(G, c, form.yy, best, box, choice, total)
     bound = max(bound, top)
     fixed = np.zeros(terms, dtype=np.int8)

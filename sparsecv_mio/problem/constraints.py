@@ -170,7 +170,6 @@ def constraints_of(
     data: StandardData,
     restrictions: Restrictions | None = None,
     together: Sequence[Sequence[str]] = (),
-    box: Mapping[str, tuple[float, float]] | None = None,
 ) -> SideConstraints:
     """Return restrictions and further side constraints in standard coordinates.
 
@@ -179,14 +178,11 @@ def constraints_of(
     Parameters
     ----------
     data : StandardData
-        Data in standard coordinates; `divisor` and `y_unit` convert a coefficient b of the file to
-        `b * divisor_j / y_unit`.
+        Data in standard coordinates, in which a coefficient b of the file is `b * divisor_j / y_unit`.
     restrictions : Restrictions, optional
         Restrictions by names of the data; by default those of the data except adjustment columns.
     together : sequence of sequences of str
         Groups of columns that are included together.
-    box : mapping of str to (float, float), optional
-        Bounds on the coefficient of a feature, if it is in the support.
 
     Raises
     ------
@@ -198,7 +194,9 @@ def constraints_of(
     for group in together:
         _check_places(group, position, data, "together")
     terms = [term.convert_to_positions(position) for term in restrictions.terms(data.dataset.names, together)]
-    boxes = tuple(_boxes(data, position, box or {}, restrictions))
+    low, high = data.ends_of(restrictions)
+    bounded = np.flatnonzero(np.isfinite(low) | np.isfinite(high)).tolist()
+    boxes = tuple((j, float(low[j]), float(high[j])) for j in bounded)
     for group in restrictions.count:  # its first name represents it, even if that column is constant
         varying = [position[name] for name in group if name in position]
         position |= {name: varying[0] for name in group[:1] if varying}
@@ -231,19 +229,6 @@ def _parents(restrictions: Restrictions, position: Mapping[str, int]) -> tuple[R
         else:
             parents.append((position[rule.feature], above, rule.every))
     return tuple(parents), never
-
-
-def _boxes(
-    data: StandardData, position: Mapping[str, int], box: Mapping[str, tuple[float, float]], restrictions: Restrictions
-) -> Iterator[tuple[int, float, float]]:
-    for name, (lo, hi) in box.items():
-        if lo > hi:
-            raise BadInput(f"box: the bounds of {name!r} are reversed ({lo} > {hi}); give the smaller bound first")
-        _check_places([name], position, data, "box")
-        factor = float(data.divisor[position[name]]) / data.y_unit
-        yield position[name], lo * factor, hi * factor
-    for names, ends in zip((restrictions.nonnegative, restrictions.nonpositive), SIGNS, strict=True):
-        yield from ((position[name], *ends) for name in names if name in position)
 
 
 def _check_places(names: Sequence[str], position: Mapping[str, int], data: StandardData, option: str) -> None:

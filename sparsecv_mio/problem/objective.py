@@ -15,6 +15,8 @@ is the square root of the sum of squares about the mean; with `variance`, s_j is
 
     h = (1 / m) sum over folds N of sum_{i in N} (y_i - b0^(-N) - x_i' b^(-N))^2,    m = rows that some fold holds out
 
+With bounds on coefficients, b is the minimiser within these bounds (`fit_within`).
+
 If folds overlap, a row counts once for each fold that scores it. A fold may score only some of the rows that its
 training set excludes; then N in b^(-N) is the set of all excluded rows.
 
@@ -23,9 +25,10 @@ Row weights multiply the squares in f(S), in h and in s_j, and the terms of mean
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -267,6 +270,107 @@ def fit(
             precise, objective = refined[0].rescale(busy / size), refined[1]
     beta = (precise.high if isinstance(precise, DoubleDouble) else precise) / place.x_unit * place.y_unit
     return RidgeFit(tuple(columns), beta, objective * place.y_unit * place.y_unit, place, precise)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedFit(RidgeFit):
+    """A fit within bounds: the plain fit `inner` of the columns off their bounds to the rest of the target.
+
+    Attributes
+    ----------
+    inner : RidgeFit
+        Fit of the columns off their bounds.
+    at_bound : int array
+        Places in `support` of the other columns.
+    """
+
+    inner: RidgeFit
+    at_bound: IntArray
+
+    def residuals(self, X: FloatArray, y: FloatArray, index: IntArray) -> FloatArray:
+        """Return (m,) `y - prediction` of some rows over `coordinates.y_unit`; see `RidgeFit`."""
+        rest = _rest_of_target(X, y, self, self.at_bound)
+        return self.inner.residuals(X, rest, index) * (self.inner.coordinates.y_unit / self.coordinates.y_unit)
+
+
+def _rest_of_target(X: FloatArray, y: FloatArray, fit: RidgeFit, places: IntArray) -> FloatArray:
+    """Return the target less the part of some columns of a fit, about the centres of the fit."""
+    columns = np.array(fit.support, dtype=np.int64)[places]
+    return np.asarray(y - (X[:, columns] - fit.x_center[places]) @ fit.beta[places])
+
+
+def fit_within(
+    X: FloatArray,
+    y: FloatArray,
+    support: Sequence[int],
+    gamma: float | FloatArray,
+    ends: tuple[FloatArray, FloatArray],
+    **how: Any,
+) -> RidgeFit:
+    """Return the ridge fit of one support within bounds; it is the plain fit if that satisfies the bounds.
+
+    Bounded least squares in floats find the columns at their bounds. The other columns are fitted by `fit`.
+
+    Parameters
+    ----------
+    X, y, support, gamma
+        Arguments of `fit`.
+    ends : two (s,) arrays
+        Lower and upper bounds of the coefficients, in units of the file.
+    **how
+        Further arguments of `fit`.
+
+    Examples
+    --------
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 2.0, 3.0])
+    >>> within = fit_within(X, y, [0], 4.0, (np.array([-np.inf]), np.array([0.25])))
+    >>> within.beta.tolist(), within.objective, within.intercept
+    ([0.25], 1.375, 1.75)
+    """
+    plain, columns, (low, high) = fit(X, y, support, gamma, **how), list(support), ends
+    if np.all((low <= plain.beta) & (plain.beta <= high)):
+        return plain
+    each = np.broadcast_to(gamma, len(columns))
+    root = np.sqrt(each / 2.0) * scales(X[:, columns], how.get("scale", "length"), how.get("weights"))
+    beta = _bounded_least_squares(X, y, plain, root, ends, how)
+    while True:
+        beta = np.clip(beta, low, high)
+        at_bound = np.flatnonzero((beta <= low) | (beta >= high))
+        free = np.setdiff1d(np.arange(len(columns)), at_bound)
+        whole = RidgeFit(tuple(columns), beta, 0.0, plain.coordinates, beta)
+        rest = _rest_of_target(X, y, whole, at_bound)
+        inner = fit(X, rest, np.array(columns, dtype=np.int64)[free].tolist(), each[free], **how)
+        beta[free] = inner.beta
+        if np.all((low <= beta) & (beta <= high)):
+            break
+    objective = inner.objective + float(((root * beta)[at_bound] ** 2).sum())
+    return BoundedFit(tuple(columns), beta, objective, plain.coordinates, beta, inner, at_bound)
+
+
+def _bounded_least_squares(
+    X: FloatArray, y: FloatArray, plain: RidgeFit, root: FloatArray, ends: tuple[FloatArray, FloatArray],
+    how: Mapping[str, Any],
+) -> FloatArray:  # fmt: skip
+    """Return the coefficients within bounds by bounded least squares in floats, in units of the file."""
+    from scipy.optimize import lsq_linear
+
+    place, rows, weights = plain.coordinates, how.get("rows"), how.get("weights")
+    train = np.arange(len(y)) if rows is None else np.asarray(rows)
+    Z, t = place.standardise_rows(X, y, train)
+    if weights is not None:
+        heft = np.sqrt(weights[train])
+        Z, t = Z * heft[:, None], t * heft
+    A = np.vstack([Z, np.diag(root / place.x_unit)])
+    size = power_of_two(np.sqrt(np.einsum("ij,ij->j", A, A)))
+    factor = size * place.x_unit / place.y_unit
+    low, high = (end * factor for end in ends)
+    loose, beta = low < high, low.copy()
+    target = np.concatenate([t, np.zeros(len(root))]) - (A / size)[:, ~loose] @ low[~loose]
+    if loose.any():
+        found = lsq_linear((A / size)[:, loose], target, (low[loose], high[loose]), method="bvls", tol=1e-15)
+        snapped = np.where(found.active_mask < 0, low[loose], np.where(found.active_mask > 0, high[loose], found.x))
+        beta[loose] = snapped
+    return np.asarray(beta / factor)
 
 
 def _fit_of_few_rows(

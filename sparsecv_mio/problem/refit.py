@@ -31,6 +31,7 @@ import numpy as np
 from sparsecv_mio.arrays import FINE, LONG, FloatArray, IntArray, LongArray
 from sparsecv_mio.data.standard import StandardData, take_submatrix
 from sparsecv_mio.problem.beyond_floats import EXACT_WORK, ExactFit, fit_exactly
+from sparsecv_mio.problem.moment_fits import solve_within
 from sparsecv_mio.units import ROUNDING, TIE_RTOL
 from sparsecv_mio.words import Intercept
 
@@ -66,7 +67,7 @@ class RowFit:
 
     def held_out(self, data: StandardData, rows: IntArray) -> tuple[float, float]:
         """Return the weighted sum of squared residuals of `rows`, and a bound on its rounding error. O(rows s)."""
-        e, slip = self._with_slip(data, rows)
+        e, slip = self.residuals_with_errors(data, rows)
         total = float(e @ e)
         doubt = float(((2.0 * np.abs(e) + slip) * slip).sum()) + ROUNDING * total
         if not doubt <= TOLD * total and self.exact is not None:
@@ -77,7 +78,7 @@ class RowFit:
 
     def residuals(self, data: StandardData, rows: IntArray) -> FloatArray:
         """Return the (m,) residuals of some rows in standard units, times the roots of their weights."""
-        e, slip = self._with_slip(data, rows)
+        e, slip = self.residuals_with_errors(data, rows)
         if not np.linalg.norm(slip) <= TOLD * np.linalg.norm(e) and self.exact is not None:
             return self._exact_residuals(data, rows)
         return np.asarray(e, dtype=float)
@@ -123,8 +124,8 @@ class RowFit:
         vars(exact_fit)["exact"] = self.exact  # sets the cached property
         return exact_fit
 
-    def _with_slip(self, data: StandardData, rows: IntArray) -> tuple[LongArray, LongArray]:
-        """Return the residuals of some rows, and bounds on their rounding errors."""
+    def residuals_with_errors(self, data: StandardData, rows: IntArray) -> tuple[LongArray, LongArray]:
+        """Return the residuals of some rows times the roots of their weights, and bounds on their rounding errors."""
         V, e, level = self._residuals(data, rows)
         (matrix, length), beta = self.ball, self.fine[0]
         if not np.isfinite(length):
@@ -188,6 +189,10 @@ def refit_squares(
     `beta* - beta = R^{-1} (R^{-T} A'e - Q'd)`, which is at most `||row of R^{-1}|| (||R^{-T} A'e|| + ||d||)`, and
     `f(beta) - f*` is the square of that bracket. If long double is no longer than double, the bounds are wider by the
     ratio of the epsilons but remain valid.
+
+    If the data have bounds on coefficients, the fit is the minimiser within these bounds. Its gradient then counts only
+    where a step within the bounds lowers f, because `f(b) - f(beta) >= -2 e'A (b - beta) + ||R (b - beta)||^2` for
+    every other b. This doubles the bracket, and bounds the error of `beta` in the same way.
     """
     free = data.intercept is Intercept.FOLD
     center, y_center = data.center[support], data.y_center
@@ -210,7 +215,8 @@ def refit_squares(
     size = np.sqrt((V * V).sum(axis=0) + penalty)
     size[size == 0.0] = 1.0
     V, penalty = V / size, penalty / (size * size)
-    beta, spread, (inverse, length) = _solve(V, r, penalty)
+    ends = _long_ends(data, support, size)
+    beta, spread, (inverse, length) = _solve(V, r, penalty, ends)
     residual = r - V @ beta
     objective = float(residual @ residual + penalty @ (beta * beta))
     load = float(np.abs(residual) @ (np.abs(r) + np.abs(V) @ np.abs(beta)) + penalty @ (beta * beta))
@@ -220,9 +226,9 @@ def refit_squares(
         data=data,
         rows=rows,
         gamma=gamma,
-        fractions=fractions,
+        fractions=fractions and ends is None,
         support=np.asarray(support, dtype=np.int64),
-        beta=fine.astype(float),
+        beta=fine.astype(float) if ends is None else np.clip(fine.astype(float), *data.bounds_of(support)),
         spread=(spread / size).astype(float),
         objective=objective,
         objective_error=FINE * load + length**2 + 2.0 * ROUNDING * objective,
@@ -232,7 +238,7 @@ def refit_squares(
         centre=(center, y_center),
         ball=((inverse / size[:, None]).astype(float), length),
     )
-    is_accurate = objective < np.inf and row_fit.objective_error <= TOLD * objective
+    is_accurate = ends is not None or (objective < np.inf and row_fit.objective_error <= TOLD * objective)
     return row_fit if is_accurate else row_fit._adopt_exact_fit()
 
 
@@ -264,31 +270,73 @@ def find_wrong_signs(
     return wrong_signs
 
 
-def _solve(V: LongArray, r: LongArray, penalty: LongArray) -> tuple[LongArray, LongArray, tuple[FloatArray, float]]:
+Ends = tuple[LongArray, LongArray]
+
+
+def _long_ends(data: StandardData, support: IntArray, size: LongArray) -> Ends | None:
+    """Return bounds on the coefficients of a support times `size`; None if the data have none on these columns."""
+    if data.coefficient_bounds is None:
+        return None
+    factor = size * data.divisor[support].astype(LONG) / LONG(data.y_unit)
+    low, high = data.ends_in_file(data.restrictions)[:, support].astype(LONG) * factor
+    return (low, high) if np.isfinite(low).any() or np.isfinite(high).any() else None
+
+
+def _solve(
+    V: LongArray, r: LongArray, penalty: LongArray, ends: Ends | None = None
+) -> tuple[LongArray, LongArray, tuple[FloatArray, float]]:
     """Return the minimiser of `||r - V b||^2 + b' diag(penalty) b`, error bounds for its entries, and `(A, t)`.
 
-    Its error is A z with `||z|| <= t`, and f exceeds its minimum by at most t^2.
+    Its error is A z with `||z|| <= t`, and f exceeds its minimum by at most t^2. With `ends`, b is between them.
     """
     s = V.shape[1]
     if s == 0:
         return np.zeros(0, dtype=LONG), np.zeros(0, dtype=LONG), (np.zeros((0, 0)), 0.0)
-    R = np.linalg.qr(np.vstack([V.astype(float), np.diag(np.sqrt(penalty.astype(float)))]), mode="r")
+    augmented = np.vstack([V.astype(float), np.diag(np.sqrt(penalty.astype(float)))])
+    R = np.asarray(np.linalg.qr(augmented, mode="r"), dtype=float)
     values = np.linalg.svd(R, compute_uv=False)
     beta = np.zeros(s, dtype=LONG)
     if not values[-1] > SOLVE_ROUNDING * s * values[0]:
         return beta, np.full(s, np.inf, dtype=LONG), (np.zeros((s, s)), np.inf)
     inverse = np.linalg.inv(R)
-    for _ in range(1 + REFINING_STEPS):
-        g = V.T @ (r - V @ beta) - penalty * beta
-        beta = beta + inverse @ (inverse.T @ g.astype(float))
+    beta = _refine(V, r, penalty, beta, inverse)
+    at_end = ends is not None and not bool(np.all((ends[0] <= beta) & (beta <= ends[1])))
+    if ends is not None and at_end:
+        beta = _minimise_within(V, r, penalty, R, ends)
     e = r - V @ beta
     g = V.T @ e - penalty * beta
+    if ends is not None and at_end:
+        g[((beta <= ends[0]) & (g <= 0.0)) | ((beta >= ends[1]) & (g >= 0.0))] = 0.0
     blur = float(np.linalg.norm(np.abs(r) + np.abs(V) @ np.abs(beta)))
     load = (np.abs(V).T @ np.abs(e) + penalty * np.abs(beta)).astype(float)
     reach = np.linalg.norm(inverse, axis=1)
     # twice, since the factor R is rounded and its inverse is rounded again
     length = 2.0 * (float(np.linalg.norm(inverse.T @ g.astype(float))) + FINE * (float(reach @ load) + blur))
+    length *= 2.0 if at_end else 1.0
     return beta, (reach * length + FINE * np.abs(beta)).astype(LONG), (inverse, length)
+
+
+def _refine(V: LongArray, r: LongArray, penalty: LongArray, beta: LongArray, inverse: FloatArray) -> LongArray:
+    """Return the minimiser without bounds, by refinement from a point."""
+    for _ in range(1 + REFINING_STEPS):
+        g = V.T @ (r - V @ beta) - penalty * beta
+        beta = beta + inverse @ (inverse.T @ g.astype(float))
+    return beta
+
+
+def _minimise_within(V: LongArray, r: LongArray, penalty: LongArray, R: FloatArray, ends: Ends) -> LongArray:
+    """Return the minimiser within bounds: an active set in floats, then refinement off the bounds."""
+    low, high = (end.astype(float) for end in ends)
+    start = solve_within(R.T @ R, (V.T @ r).astype(float), low, high)
+    beta = np.where(start <= low, ends[0], np.where(start >= high, ends[1], start.astype(LONG)))
+    free = np.flatnonzero((low < start) & (start < high))
+    if len(free):
+        augmented = np.vstack([V[:, free], np.diag(np.sqrt(penalty[free]))]).astype(float)
+        own = np.linalg.inv(np.linalg.qr(augmented, mode="r"))
+        at_ends = np.setdiff1d(np.arange(len(beta)), free)
+        rest = r - V[:, at_ends] @ beta[at_ends]
+        beta[free] = np.clip(_refine(V[:, free], rest, penalty[free], beta[free], own), ends[0][free], ends[1][free])
+    return np.asarray(beta)
 
 
 def _long_rows(

@@ -565,7 +565,8 @@ def choose_method(options: SearchOptions) -> Method:
     """
     if options.method is not Method.AUTO:
         return options.method
-    if options.restrictions.side_constraints:
+    is_bounded = options.backend == NATIVE and options.restrictions.has_only_bounds
+    if options.restrictions.side_constraints and not is_bounded:
         return Method.ALGORITHM1
     in_rounds = options.backend == NATIVE and options.loss.is_quadratic
     return Method.ROUNDS if in_rounds else Method.JOINT

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.model_space import Column, Hierarchy, Limits
+from sparsecv_mio.model_space import Bounds, Column, Hierarchy, Limits
 from sparsecv_mio.search.answer.fold_models import FoldModels, with_fold_models
 from sparsecv_mio.sklearn.sparse_model import (
     ChosenByCV,
@@ -36,6 +36,7 @@ class SparseLinearModel(RegressorMixin, SparseEstimator):
     hierarchy: Hierarchy | None = None
     nonnegative: Column | Iterable[Column] | None = None
     nonpositive: Column | Iterable[Column] | None = None
+    coef_bounds: Bounds | None = None
 
     def predict(self, X: Any) -> FloatArray:
         """Return the predicted targets.
@@ -100,6 +101,9 @@ class BestSubsetRidge(OfOneGamma, SparseLinearModel):
         products such as `a:b`; `"ab=a,b"` or `{"ab": ["a", "b"]}` for all parents, `"ab=a|b"` for at least one.
     nonnegative, nonpositive : str, int or list of these, optional
         Features whose coefficient is at least, or at most, zero; `"all"` for every feature.
+    coef_bounds : str or mapping, optional
+        Bounds on coefficients in the units of X: `"a=0..1,b=..5"` or `{"a": (0, 1), "b": (None, 5)}`; `"all"` bounds
+        every feature without bounds of its own.
     verbose : int
         Verbosity: with a positive number, progress is printed.
 
@@ -237,6 +241,9 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
         products such as `a:b`; `"ab=a,b"` or `{"ab": ["a", "b"]}` for all parents, `"ab=a|b"` for at least one.
     nonnegative, nonpositive : str, int or list of these, optional
         Features whose coefficient is at least, or at most, zero; `"all"` for every feature.
+    coef_bounds : str or mapping, optional
+        Bounds on coefficients in the units of X: `"a=0..1,b=..5"` or `{"a": (0, 1), "b": (None, 5)}`; `"all"` bounds
+        every feature without bounds of its own.
     verbose : int
         Verbosity: with a positive number, progress is printed.
 

@@ -1,8 +1,7 @@
-"""Best subsets with limits on groups, parents, signs and factors: one best-first tree for each tau.
+"""Best subsets with limits on groups, parents, factors and bounds on coefficients: one best-first tree for each tau.
 
-A support is identified by its *active* columns: all its columns except those whose coefficient a sign constraint forces
-to zero. Its sign-constrained fit equals the plain ridge fit on its active columns, so a refit on the active columns
-gives the coefficients.
+A support is identified by its *active* columns: all its columns except those that a bound of 0 holds at zero. Its fit
+within the bounds equals the fit on its active columns, so a refit on the active columns gives the coefficients.
 
 A node is closed in two cases. First, a bound of :mod:`sparsecv_mio.kernels.restricted_node` exceeds the cutoff. Second,
 the fit on all columns of the node is the fit of one of its supports, and dropping any column of this fit would raise
@@ -33,7 +32,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
-from sparsecv_mio.kernels.restricted_node import NodePoint, Rules, node_bound, signed_fit
+from sparsecv_mio.kernels.restricted_node import NodePoint, Rules, bounded_fit, bounded_value, node_bound
 from sparsecv_mio.model_space import Term
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
@@ -102,7 +101,7 @@ def solve_with_constraints(
     taus : sequence of int
         Maximum sizes.
     constraints : SideConstraints
-        Side constraints; their boxes must be signs.
+        Side constraints.
     starts : sequence of int arrays
         Initial supports; those that are not allowed are skipped.
     effort : int
@@ -143,7 +142,7 @@ class RestrictedTree:
     family : Family
         Allowed supports, in the columns of the problem.
     constraints : SideConstraints
-        Side constraints, whose boxes are signs.
+        Side constraints.
     wrong_signs : callable, optional
         Function as in `solve_with_constraints`.
 
@@ -160,7 +159,6 @@ class RestrictedTree:
         self.upper, self.support = np.inf, np.zeros(0, dtype=np.int64)
         self.has_overflow = False
         lo, hi = constraints.interval(family.q)
-        signs = np.where(lo == 0.0, 1, 0) - np.where(hi == 0.0, 1, 0)
         self.signed = make_mask(np.flatnonzero((lo == 0.0) | (hi == 0.0)).tolist())
         zero = np.flatnonzero((lo == 0.0) & (hi == 0.0))  # both signs together force the coefficient to zero
         self.caps = family.apart()
@@ -170,7 +168,10 @@ class RestrictedTree:
         term = np.arange(family.q)
         for factor in map(list, map(columns_in_mask, family.factors)):
             term[factor] = factor[0]
-        self.sign, self.group = signs[form.columns].astype(np.int8), group[form.columns]
+        self.group = group[form.columns]
+        self.lo, self.hi = lo[form.columns] / form.scale, hi[form.columns] / form.scale
+        # a model with such a column differs from the same model without it
+        self.apart = make_mask(form.columns[(self.lo > 0.0) | (self.hi < 0.0)].tolist())
         self.term = np.unique(term[form.columns], return_inverse=True)[1]
         self.varying = make_mask(form.columns.tolist()) & ~make_mask(zero.tolist())
         self.place = np.full(family.q, -1, dtype=np.int64)
@@ -221,17 +222,20 @@ class RestrictedTree:
             self._try(whole)
 
     def fit(self, support: int) -> tuple[float, tuple[int, ...]]:
-        """Return the sign-constrained objective of a support and its active columns."""
+        """Return the objective of a support within the bounds and its active columns."""
         if support not in self._fitted:
-            columns = column_array(support & self.varying)
-            at, b = self.place[columns], np.zeros(len(columns))
-            sign = self.sign[at]
-            if not signed_fit(np.ascontiguousarray(self.M[np.ix_(at, at)]), self.form.c[at], sign, b, len(at)):
-                self._fitted[support] = np.inf, tuple(columns_in_mask(support))
-            else:
-                value = float(self.form.yy - self.form.c[at] @ b)
-                self._fitted[support] = value, self._active(support, at, b)
+            at = self.place[column_array(support & self.varying)]
+            value, b = self._fit_at(at)
+            active = tuple(columns_in_mask(support)) if value == np.inf else self._active(support, at, b)
+            self._fitted[support] = value, active
         return self._fitted[support]
+
+    def _fit_at(self, at: IntArray) -> tuple[float, FloatArray]:
+        """Return the objective and the coefficients of columns of the form; inf if rounding stopped the fit."""
+        M, c, b = np.ascontiguousarray(self.M[np.ix_(at, at)]), self.form.c[at], np.zeros(len(at))
+        if not bounded_fit(M, c, self.lo[at], self.hi[at], b, len(at)):
+            return np.inf, b
+        return float(bounded_value(M, c, self.form.yy, self.lo[at], self.hi[at], b, len(at))), b
 
     def _active(self, support: int, at: IntArray, b: FloatArray) -> tuple[int, ...]:
         off = make_mask(self.form.columns[at[self._counts(at, b)]].tolist())
@@ -277,7 +281,7 @@ class RestrictedTree:
             return
         at, at_zero = (self.place[column_array(some)] for some in (active & self.varying, signed & ~active))
         inverse = np.linalg.inv(self.M[np.ix_(at, at)])
-        b = inverse @ self.form.c[at]
+        b = self._fit_at(at)[1]
         drop_cost = b * b / np.diag(inverse)
         slope = self.form.c[at_zero] - self.M[np.ix_(at_zero, at)] @ b
         gain = slope * slope / self.M[at_zero, at_zero]
@@ -380,7 +384,7 @@ class RestrictedTree:
             status[self.place[column_array(mask & self.varying)]] = word
         cap = np.array([k - self.family.count(inside & some) for k, some in self.caps], dtype=np.int64)
         room = self.family.tau - self.family.count(inside)
-        rules = Rules(self.sign, self.group, cap, room, self.term, form.keep)
+        rules = Rules(self.lo, self.hi, self.group, cap, room, self.term, form.keep)
         before = status.copy()
         bound, value = node_bound(form.quadratic, form.w, rules, status, self.bar, PROXIMAL_STEPS, point)
         if not form.is_trusted:
@@ -412,11 +416,13 @@ class RestrictedTree:
         """
         is_used = self._counts(np.arange(self.form.m), point.b)
         if TIE_RTOL * self.upper <= NULL_COST * self.form.yy:  # effects that round to zero may separate ties
-            is_used |= (self.sign == 0) & (point.b != 0.0)
+            is_used |= (self.lo != 0.0) & (self.hi != 0.0) & (point.b != 0.0)
         at = np.flatnonzero(is_used)
         used = make_mask(self.form.columns[at].tolist())
         support = self.family.complete_mask(inside | used, free)
         if support is None or support & ~(inside | free) or used & ~(inside | free):
+            return False
+        if self.apart & (free | (support & ~inside)):  # their intervals were extended to 0
             return False
         self._try(support)
         self._note_uncertain_signs(value, used | (inside & ~self.signed), inside, inside | free)

@@ -33,7 +33,7 @@ class NativeBackend(Backend):
 
     name: ClassVar[str] = "native"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        formulations={"tree": frozenset({"force", "together", "count", "at_most", "parents", "sign"})},
+        formulations={"tree": frozenset({"force", "together", "count", "at_most", "parents", "sign", "box"})},
         by_rows={"tree": frozenset({"force"})},
         limits=frozenset({"seconds", "nodes", "gap"}),
     )

@@ -130,7 +130,7 @@ class AnswerFits(ABC):
             Columns in standard coordinates.
         """
         data = self.data
-        if problem is not None and data.n * len(support) ** 2 > QUICK_WORK:
+        if problem is not None and data.coefficient_bounds is None and data.n * len(support) ** 2 > QUICK_WORK:
             from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
 
             fit_by_moments = fit_from_moments(problem, [support])
@@ -239,10 +239,13 @@ class SquaredAnswerFits(AnswerFits):
         return self.data.n * size**2 > QUICK_WORK
 
     def _is_blurred(self, beta: FloatArray, spread: FloatArray) -> bool:
-        return bool(spread.max(initial=0.0) > ACCURATE_RTOL * np.abs(beta).max(initial=0.0))
+        is_bounded = self.data.coefficient_bounds is not None
+        return not is_bounded and bool(spread.max(initial=0.0) > ACCURATE_RTOL * np.abs(beta).max(initial=0.0))
 
     def fit_without_bounds(self, gamma: float, support: IntArray) -> AllRowsFit:
         data = self.data
+        if data.coefficient_bounds is not None:
+            return self.fit_support(gamma, None, support)
         rows = CentredRows.from_data(data.only(support), slice(0, data.n))
         V, r = rows.V, rows.r
         penalty = capped_penalty(gamma_to_lam(gamma), data.weight[support])

@@ -15,7 +15,7 @@ from sparsecv_mio.certificate.records import AveragedPair
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.problem.beyond_floats import EXACT_WORK
 from sparsecv_mio.problem.glm_refit import refit_glm
-from sparsecv_mio.problem.moment_fits import coefficients_of_sets
+from sparsecv_mio.problem.moment_fits import coefficients_of_sets, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem, gamma_to_lam
 from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import (
@@ -138,7 +138,7 @@ class SquaredAverageFits(AverageFits):
             problem, rows = moments.problem(narrow, 1.0), folds.scored_rows(fold)
             supports = [tables[i] for i in numbers[:, fold].tolist()]
             V, r = problem.centre_rows(narrow, rows)
-            yield fold, (r - moment_coefficients(problem, supports, lams) @ V.T) ** 2
+            yield fold, (r - moment_coefficients(problem, supports, lams, narrow.coefficient_bounds) @ V.T) ** 2
 
     def _losses_from_rows(self, fold: int, support: IntArray, gamma: float) -> FloatArray:
         data, folds = self.context.data, self.context.folds
@@ -178,7 +178,7 @@ class SquaredAverageFits(AverageFits):
         for fold, moments in training_moments(narrow, folds):
             problem = moments.problem(narrow, 1.0)
             chosen = [narrow.support_of(supports[pair.folds[fold]]) for pair in few]
-            beta = weights @ moment_coefficients(problem, chosen, gamma_to_lam(gammas))
+            beta = weights @ moment_coefficients(problem, chosen, gamma_to_lam(gammas), narrow.coefficient_bounds)
             own = problem.own or narrow
             add_fit(fold, own.coefficients(np.arange(narrow.q), beta, problem.v_mean, problem.r_mean))
         weights, gammas = _weights_and_gammas(whole)
@@ -266,7 +266,10 @@ class SmoothAverageFits(AverageFits):
         return coefficients, intercepts
 
 
-def moment_coefficients(problem: SparseProblem, supports: Sequence[IntArray], lams: FloatArray) -> FloatArray:
+def moment_coefficients(
+    problem: SparseProblem, supports: Sequence[IntArray], lams: FloatArray,
+    bounds: tuple[FloatArray, FloatArray] | None = None,
+) -> FloatArray:  # fmt: skip
     """(P, q) coefficients of ridge fits by moments, NaN where the moments are singular.
 
     Parameters
@@ -277,6 +280,8 @@ def moment_coefficients(problem: SparseProblem, supports: Sequence[IntArray], la
         Supports to fit.
     lams : (P,) array
         Penalties of the fits.
+    bounds : two (q,) arrays, optional
+        Bounds on the coefficients.
     """
     sizes, beta = np.array([len(support) for support in supports]), np.zeros((len(supports), problem.q))
     for size in np.unique(sizes[sizes > 0]).tolist():
@@ -286,6 +291,12 @@ def moment_coefficients(problem: SparseProblem, supports: Sequence[IntArray], la
             beta[which[:, None], S] = coefficients_of_sets(problem, S, lams[which, None] * problem.weight[S])
         except np.linalg.LinAlgError:
             beta[which[:, None], S] = np.nan
+    if bounds is not None:
+        for p, support in enumerate(supports):
+            low, high = bounds[0][support], bounds[1][support]
+            if not np.all((low <= beta[p, support]) & (beta[p, support] <= high)):
+                within = refit_moments(problem.with_gamma(2.0 * float(lams[p])), tuple(support.tolist()), bounds)
+                beta[p, list(within.support)] = within.beta
     return beta
 
 

@@ -21,13 +21,12 @@ from sparsecv_mio.certificate.own_rows import adapt_to_expanded_table, fold_prep
 from sparsecv_mio.certificate.predicting import INVERSE_LINKS, read_columns
 from sparsecv_mio.certificate.read_back import adapt_to_record_loss, data_of, folds_again
 from sparsecv_mio.certificate.records import Classes, Record
-from sparsecv_mio.certificate.restrictions import adjustment_columns
+from sparsecv_mio.certificate.restrictions import adjustment_columns, restrictions_of_fits
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput, OutOfTime
-from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.moment_fits import refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import training_moments
@@ -164,7 +163,7 @@ def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tu
     own = rows_of_record(record, dataset, plan)
     if own is not None:
         record, dataset, plan = adapt_to_expanded_table(record), own.dataset, own.folds
-    how = record.data.scale, record.data.intercept, Restrictions(adjust=adjustment_columns(record))
+    how = record.data.scale, record.data.intercept, restrictions_of_fits(record)
     rows, predicted = _predictions(record, standardize(dataset, *how, loss=record.loss), plan)
     if own is None:
         return rows, predicted
@@ -198,7 +197,7 @@ def _fits(
     """Yield folds with their problem, the support of their model and its coefficients."""
     for fold, moments in training_moments(data, plan):
         problem, support = moments.problem(data, record.gamma), supports[record.chosen_folds.which[fold]]
-        yield fold, problem, support, refit_moments(problem, support).beta
+        yield fold, problem, support, refit_moments(problem, support, data.coefficient_bounds).beta
 
 
 def _predictions(
@@ -323,8 +322,7 @@ class FoldModels:
             raise BadInput(
                 f"interval: folds {folds.spec!r} do not hold out every row exactly once; solve with K folds, or loo"
             )
-        adjusted = Restrictions(adjust=adjustment_columns(record))
-        how = record.data.scale, record.data.intercept, adjusted
+        how = record.data.scale, record.data.intercept, restrictions_of_fits(record)
         data, supports = used_columns(record, standardize(dataset, *how))
         place = {name: j for j, name in enumerate(data.names)}
         coefficients, intercepts, missed = np.zeros((folds.k, data.q)), np.zeros(folds.k), np.zeros(folds.n)

@@ -97,7 +97,8 @@ def find_quick_answer(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
         np.full((len(taus), folds.k), np.inf), np.full((len(taus), folds.k), np.inf),
         [rows[0] for rows in selected], np.full(len(taus), np.inf),
     )  # fmt: skip
-    score = _SquaredFits(data, folds, gamma).score if data.loss.is_quadratic else _score_by_rows
+    has_moments = data.loss.is_quadratic and data.coefficient_bounds is None
+    score = _SquaredFits(data, folds, gamma).score if has_moments else _score_by_rows
     first_size = (
         1 if is_large and time.monotonic() > until else LIKELY_SIZE
     )  # few columns take less time, here and in the record
@@ -290,7 +291,7 @@ def _products_by_fold(rows: FloatArray, label: IntArray, k: int) -> FloatArray:
 def _score_by_rows(data: StandardData, folds: FoldPlan, made: QuickAnswer, t: int) -> None:
     """Fit and score the supports of a size, by rows; one of all folds in one fit with each row left out by a step."""
     support = made.on_all_rows[t]
-    if all(fold_support is support for fold_support in made.supports[t]):
+    if not data.loss.is_quadratic and all(fold_support is support for fold_support in made.supports[t]):
         made.value_on_all_rows[t], made.nominal[t], made.value[t] = _leave_out(data, folds, support, made.gamma)
         return
     for fold in range(folds.k):

@@ -22,6 +22,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, IntArray
 from sparsecv_mio.certificate.refits import Exchanges
+from sparsecv_mio.certificate.restrictions import AllowedSupports
 from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.digits import format_interval, format_number
 from sparsecv_mio.problem import glm_objective
@@ -138,7 +139,9 @@ class _Recheck:
     def _support_columns(self, columns: IntArray) -> RidgeDesign:
         """Return the design of a support; the last one is stored, because most folds have the same support."""
         if self._last is None or not np.array_equal(self._last.columns, columns):
-            self._last = RidgeDesign(*self._how, columns, tuple(self.data.free))
+            names = tuple(self.data.dataset.names[j] for j in columns.tolist())
+            allowed = None if self.data.coefficient_bounds is None else AllowedSupports(names, self.data.restrictions)
+            self._last = RidgeDesign(*self._how, columns, tuple(self.data.free), allowed=allowed)
         return self._last
 
     def _better(self, g: int, train: IntArray, left_out: IntArray, columns: IntArray) -> str:

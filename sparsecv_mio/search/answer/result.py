@@ -170,8 +170,8 @@ def fitted_row(
     supports = _supports_to_fit(data, cell)
     made = make_answer_fits(data)
     fit_of = partial(made.fit_without_bounds, gamma) if quick else partial(made.fit_support, gamma, problem)
-    if (boxes := constraints_of(data).boxes(data.q)) is not None:
-        fit_of = partial(_fit_within_boxes, data, gamma, fit_of, boxes)
+    if data.restrictions.bounds:
+        fit_of = partial(_fit_within_bounds, data, gamma, fit_of)
     fits = [fit_of(support) for support in (supports[:1] if quick else supports)]
     best = min(fits, key=lambda tried: tried.objective)
     first = _first_copies(data, best.support)
@@ -246,21 +246,21 @@ def take_best_known_support(
     made = make_answer_fits(data)
     n_numbers = made.count_numbers(data.choice.n_columns(cell.tau))
     suggested = suggested[: min(max(LITTLE_WORK // n_numbers, 1), MAX_FOLD_SUPPORTS)]
-    quick, boxes = partial(made.fit_without_bounds, gamma), constraints.interval(data.q)
-    fits = [_fit_within_boxes(data, gamma, quick, boxes, support) for support in (own, *suggested)]
+    quick = partial(made.fit_without_bounds, gamma)
+    fits = [_fit_within_bounds(data, gamma, quick, support) for support in (own, *suggested)]
     return replace(cell, support=min(fits, key=lambda fit: fit.objective).support)
 
 
-def _fit_within_boxes(
-    data: StandardData, gamma: float, fit_of: Callable[[IntArray], AllRowsFit], boxes: tuple[FloatArray, FloatArray],
-    support: IntArray,
-) -> AllRowsFit:  # fmt: skip
+def _fit_within_bounds(
+    data: StandardData, gamma: float, fit_of: Callable[[IntArray], AllRowsFit], support: IntArray
+) -> AllRowsFit:
     """Return the fit of a support from which columns leave while their stated coefficient has a wrong sign."""
     while True:
         fit = fit_of(support)
         columns = fit.support[np.argsort(data.columns[fit.support])]
         beta = np.array([*fit.convert_to_file_units(data, gamma)[1].values()])
-        stays = (boxes[0][columns] <= beta) & (beta <= boxes[1][columns])
+        low, high = data.ends_in_file(data.restrictions)[:, columns]
+        stays = (low <= beta) & (beta <= high)
         if stays.all():
             return fit
         support = np.sort(columns[stays])

@@ -123,7 +123,8 @@ class HeldOutFold:
         supports : sequence of k int arrays
             Supports to fit.
         """
-        made, scores = fit_from_moments(problem, supports), kernel.new_scores(len(supports))
+        bounds = (problem.own or self.data).coefficient_bounds
+        made, scores = fit_from_moments(problem, supports, bounds), kernel.new_scores(len(supports))
         if self.by_moments:
             moments = kernel.HeldOutMoments(self.Q, self.c, self.yy, self.count)
             kernel.held_out_moments(moments, self.level, made.support_rows, self.unit, made.fits, scores)

@@ -61,6 +61,10 @@ def _make_squared_problems(context: Context, full_data: BestOnAllRows) -> Proble
     method, backend = request.method_used, request.backend or NATIVE
     if method not in MIO_METHODS and not restricted:
         return SquaredProblems(context, full_data)
+    if method not in MIO_METHODS:  # the only restrictions are bounds on coefficients
+        from sparsecv_mio.search.problems.within_bounds import make_bounded_problems
+
+        return make_bounded_problems(context, full_data)
     name = f"{'restricted ' * restricted}{'algorithm 1' if method == Method.ALGORITHM1 else method}"
     engine = f"{name} on {backend}" + (f", {request.formulation}" if request.formulation else "")
     make: Callable[..., SquaredProblem] = SquaredProblem

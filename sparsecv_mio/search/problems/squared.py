@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -209,6 +209,9 @@ class SquaredProblem(FoldProblem):
         return self.problem.choice.has_one_support(size)
 
 
+Refit = Callable[["SquaredProblems", SupportsFound, Sequence[int]], SupportsFound]
+
+
 class SquaredProblems:
     """The problems by fold and gamma, built once and stored within a memory limit. Safe to use from several threads.
 
@@ -224,16 +227,19 @@ class SquaredProblems:
         Name of the search in checkpoints and traces.
     engine : str
         Description of the solver.
+    refit : callable, optional
+        Function of these problems, supports from local searches and their gammas that fits the supports again; required
+        with bounds on coefficients, which the local searches ignore.
     """
 
     slip = 0.0  # bounds on objectives include all rounding of sums over a fold and its training rows
 
     def __init__(
         self, context: Context, full_data: BestOnAllRows, make: Callable[..., SquaredProblem] = SquaredProblem,
-        name: str = "rounds", engine: str = "trees over the sizes of a gamma",
+        name: str = "rounds", engine: str = "trees over the sizes of a gamma", refit: Refit | None = None,
     ) -> None:  # fmt: skip
         self.context, self.full_data, self._make = context, full_data, make
-        self.name, self.engine = name, engine
+        self.name, self.engine, self._refit = name, engine, refit
         self.tree_bytes = STORE_BYTES // (len(context.grid.gammas) * context.folds.k)
         self._most = max(2, STORE_BYTES // (24 * (context.data.q + 1) ** 2 + 1))
         self._moments: OrderedDict[int, TrainingMoments] = OrderedDict()
@@ -309,7 +315,11 @@ class SquaredProblems:
         are_estimates: bool = False,
     ) -> FoldsSearched:  # fmt: skip
         """Search in all folds and in the full data, and return the supports of the last pass."""
-        return self._passes.search(gammas, taus, n_passes, n_threads, until, are_estimates)
+        searched = self._passes.search(gammas, taus, n_passes, n_threads, until, are_estimates)
+        return replace(searched, found=tuple(self._fit_again(found, gammas) for found in searched.found))
+
+    def _fit_again(self, found: SupportsFound, gammas: Sequence[int]) -> SupportsFound:
+        return found if self._refit is None else self._refit(self, found, gammas)
 
     def sample_folds(
         self, gammas: Sequence[int], taus: Sequence[int], folds: Sequence[int], full_supports: FullSupports,
@@ -331,15 +341,14 @@ class SquaredProblems:
             supports = [full_supports[place] for place in others]
             each = FoldSample(self.context.data, self.context.folds, other_pairs, supports, n_threads, is_expired)
             at = tuple(gammas[place] for place in others)
-            yield from ((at, results) for results in each.search_each(folds))
+            yield from ((at, self._fit_again(results, at)) for results in each.search_each(folds))
 
     @property
     def can_leave_out(self) -> bool:
-        """True if folds are small, and the closed form scores every held-out row."""
-        folds = self.context.folds
-        return (
-            folds.left is None and bool(folds.sizes.max() <= LARGEST_FOLD) and self.context.data.q <= PATH_TREE_COLUMNS
-        )
+        """True if folds are small, and the closed form scores every held-out row, which excludes bounds."""
+        folds, data = self.context.folds, self.context.data
+        is_small = bool(folds.sizes.max() <= LARGEST_FOLD) and data.q <= PATH_TREE_COLUMNS
+        return folds.left is None and is_small and data.coefficient_bounds is None
 
     def clear(self) -> None:
         """Remove all stored folds."""

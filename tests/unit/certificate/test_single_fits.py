@@ -14,18 +14,18 @@ from altered_fields import set_fields
 from rich.console import Console
 
 from sparsecv_mio.certificate.fit_records import FitRecord
-from sparsecv_mio.certificate.parts import CoefficientBox, Side
+from sparsecv_mio.certificate.parts import Side
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
-from sparsecv_mio.model_space import AtMost, Parents, Restrictions
+from sparsecv_mio.model_space import AtMost, CoefficientBounds, Parents, Restrictions
 from sparsecv_mio.report.fit_tables import print_fit
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 ALL = SideOptions(
-    force_in=("b",), force_out=("f",), together=(("c", "d"),), at_most=((1, ("a", "e")),), box={"b": (-0.2, 0.1)},
+    force_in=("b",), force_out=("f",), together=(("c", "d"),), at_most=((1, ("a", "e")),), coef_bounds="b=-0.2..0.1",
     hierarchy="e=b", nonnegative=("a",), nonpositive=("c",),
 )  # fmt: skip
 
@@ -44,18 +44,21 @@ def single(plain: bool = False) -> FitRecord:
 
 def test_the_record_holds_what_was_asked_for() -> None:
     asked = Restrictions(
-        ("b",), ("f",), (AtMost(1, ("a", "e")),), (Parents("e", ("b",)),), nonnegative=("a",), nonpositive=("c",)
-    )
+        ("b",), ("f",), (AtMost(1, ("a", "e")),), (Parents("e", ("b",)),), nonnegative=("a",), nonpositive=("c",),
+        coef_bounds="b=-0.2..0.1",
+    )  # fmt: skip
     record = single()
-    assert record.side == Side(asked, (("c", "d"),), (CoefficientBox("b", -0.2, 0.1),))
+    assert record.side == Side(asked, (("c", "d"),))
     assert FitRecord.from_json(record.to_json()) == record
     assert single(plain=True).side == Side()
-    half = fit_one(made(0), tau=2, gamma=0.3, side=SideOptions(box={"a": (0.0, np.inf)}), backend="highs")
-    assert half.side == Side(box=(CoefficientBox("a", 0.0, None),)) and FitRecord.from_json(half.to_json()) == half
+    with pytest.warns(DeprecationWarning, match="use coef_bounds"):
+        asked_before = SideOptions(box={"a": (0.0, np.inf)})
+    half = fit_one(made(0), tau=2, gamma=0.3, side=asked_before, backend="highs")
+    assert half.side == Side(Restrictions(coef_bounds="a=0..")) and FitRecord.from_json(half.to_json()) == half
     screen = StringIO()
     print_fit(Console(file=screen, width=300), record)
     assert "models compared: with b; without f; at most 1 of a, e" in screen.getvalue()
-    assert "c, d all or none; b in [-0.2, 0.1]" in screen.getvalue()
+    assert "b in [-0.2, 0.1]; c, d all or none" in screen.getvalue()
 
 
 def test_a_record_from_before_the_field_reads_and_passes() -> None:
@@ -67,22 +70,20 @@ def test_a_record_from_before_the_field_reads_and_passes() -> None:
     assert report.ok and report.caveat == "optimality not verified (the record does not contain the side constraints)"
 
 
-def drawn(rng: np.random.Generator, boxes: bool) -> SideOptions:
+def drawn(rng: np.random.Generator) -> SideOptions:
     names = rng.permutation(NAMES).tolist()
     some: dict[str, Any] = {
         "force_in": names[:1], "force_out": names[1:2], "together": [names[2:4]], "at_most": [(1, names[3:])],
         "hierarchy": {names[4]: [names[5]]}, "nonnegative": names[2:5], "nonpositive": [names[5]],
-        "box": {names[2]: (-0.5, 0.2), names[0]: (-2.0, 0.6)},
+        "coef_bounds": {names[2]: (-0.5, 0.2), names[0]: (-2.0, 0.6)},
     }  # fmt: skip
-    return SideOptions(
-        **{name: value for name, value in some.items() if rng.random() < 0.5 and (boxes or name != "box")}
-    )
+    return SideOptions(**{name: value for name, value in some.items() if rng.random() < 0.5})
 
 
 def check(seed: int, backend: str) -> None:
     """A fit under drawn side constraints passes; with objective and bounds raised it does not."""
     data, rng = made(seed), np.random.default_rng([72, seed])
-    side, tau = drawn(rng, backend == "highs"), int(rng.integers(0, 6))
+    side, tau = drawn(rng), int(rng.integers(0, 6))
     how: dict[str, Any] = {
         "backend": backend, "scale": ("length", "variance", "none")[seed % 3], "intercept": ("fold", "none")[seed % 2]
     }  # fmt: skip
@@ -93,11 +94,11 @@ def check(seed: int, backend: str) -> None:
         return
     report = verify(FitRecord.from_json(record.to_json()), data)
     assert report.ok, (seed, side, report.failures)
-    assert record.status == "proved" and (report.caveat == "") == (not side.box), seed
+    assert record.status == "proved" and report.caveat == "", seed
     worse = record.objective * 1.01
     changed = replace(record, objective=worse, lower=worse, upper=worse, gap=0.0)
     failed = {failure.field for failure in verify(changed, data).failures}
-    assert "objective" in failed and ("lower" in failed or side.box), (seed, failed)
+    assert {"objective", "lower"} <= failed, (seed, failed)
 
 
 @pytest.mark.parametrize("backend", ["native", "highs"])
@@ -114,8 +115,8 @@ def test_fits_under_side_constraints_pass(backend: str) -> None:
         ({"restrictions.at_most": (AtMost(0, ("a", "b")),)}, "support"),
         ({"restrictions.hierarchy": (Parents("b", ("f",)),)}, "support"),
         ({"together": (("b", "f"),)}, "support"),
-        ({"box": (CoefficientBox("e", 50.0, None),)}, "coefficients.e"),
-        ({"box": (CoefficientBox("e", None, -50.0),)}, "coefficients.e"),
+        ({"box": (CoefficientBounds("e", 50.0, None),)}, "coefficients.e"),
+        ({"box": (CoefficientBounds("e", None, -50.0),)}, "coefficients.e"),
         ({"restrictions.nonpositive": (), "restrictions.nonnegative": ("c",)}, "coefficients.c"),
         ({"restrictions.force_in": ("z",)}, "side.restrictions.force_in"),
         ({"restrictions.force_out": ("z",)}, "side.restrictions.force_out"),
@@ -123,7 +124,7 @@ def test_fits_under_side_constraints_pass(backend: str) -> None:
         ({"restrictions.hierarchy": (Parents("z", ("b",)),)}, "side.restrictions.hierarchy"),
         ({"restrictions.nonpositive": ("z",)}, "side.restrictions.nonpositive"),
         ({"together": (("a", "z"),)}, "side.together"),
-        ({"box": (CoefficientBox("z", 0.0, None),)}, "side.box"),
+        ({"box": (CoefficientBounds("z", 0.0, None),)}, "side.box"),
         ({"restrictions": None, "together": None, "box": None}, "lower"),
     ],
 )

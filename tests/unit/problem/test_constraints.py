@@ -18,8 +18,8 @@ def test_constraints_from_names_carry_units() -> None:
     rng = np.random.default_rng(9)
     X = rng.standard_normal((20, 4)) * np.array([1.0, 100.0, 0.01, 0.0])
     data = standardize(Dataset.from_arrays(X, 50.0 * X[:, 0] + rng.standard_normal(20), ["a", "b", "c", "k"]))
-    asked = Restrictions(force_in=["a"], force_out=["k", "c"], at_most=[(1, ["b", "c"])])  # type: ignore[arg-type]
-    found = constraints_of(data, asked, together=[["a", "b"]], box={"b": (0.0, 2.0)})
+    asked = Restrictions(force_in=["a"], force_out=["k", "c"], at_most=[(1, ["b", "c"])], coef_bounds={"b": (0.0, 2.0)})  # type: ignore[arg-type]
+    found = constraints_of(data, asked, together=[["a", "b"]])
     assert found.forced_in == (0, 1) and found.forced_out == (2,)  # b comes with a
     assert found.terms == (Term((0, 1), 2, always=True),) and found.at_most == ((1, (1, 2)),)
     ((j, lo, hi),) = found.box
@@ -28,7 +28,6 @@ def test_constraints_from_names_carry_units() -> None:
     for bad, message in (
         ({"together": [["a", "x"]]}, "'x' is not a feature"),
         ({"together": [["k", "a"]]}, "'k' is constant"),
-        ({"box": {"a": (1.0, -1.0)}}, "bounds of 'a' are reversed"),
     ):
         with pytest.raises(BadInput, match=message):
             constraints_of(data, **bad)  # type: ignore[arg-type]

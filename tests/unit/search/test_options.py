@@ -83,6 +83,7 @@ OTHER: dict[str, list[Any]] = {
     "count": [[["x2", "x3"]]],
     "at_most": ["1:x0,x1"],
     "hierarchy": ["x1=x0"],
+    "coef_bounds": ["x0=0..1"],
     "nonnegative": ["x0"],
     "nonpositive": ["x1"],
     "loss": ["logistic"],
