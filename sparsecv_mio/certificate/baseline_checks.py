@@ -9,11 +9,10 @@ from sparsecv_mio.certificate.checked_fields import SAME, Checks
 from sparsecv_mio.certificate.design import Design
 from sparsecv_mio.certificate.inference_parts import Baseline
 from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.glm_objective import weighted_losses
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.units import ACCURATE_RTOL, LOSS_ROUNDING
-
-COMPARED = ("cv_error", "difference", "standard_error", "possible_gain")
 
 
 def check_baselines(checks: Checks, record: Record, design: Design) -> None:
@@ -29,64 +28,78 @@ def check_baselines(checks: Checks, record: Record, design: Design) -> None:
         Rows and folds of the record.
     """
     methods = () if record.baselines is None else record.baselines.methods
-    is_stored = True
-    for i, one in enumerate(methods):
-        path, shape = f"baselines.methods[{i}].", (design.folds.k, 1 + design.dataset.p)
-        if not checks.require(len(one.fold_errors) == shape[0], f"{path}fold_errors", "must have one value per fold"):
+    shape = design.folds.k, 1 + design.dataset.p
+    for i, entry in enumerate(methods):
+        path = f"baselines.methods[{i}]."
+        if not checks.require(len(entry.fold_errors) == shape[0], f"{path}fold_errors", "must have one value per fold"):
             continue
-        if one.fold_models:
-            right = {len(model) for model in one.fold_models} == {shape[1]} and len(one.fold_models) == shape[0]
-            words = "must have the intercept and every coefficient of every fold"
-            if checks.require(right, f"{path}fold_models", words):
-                _check_fold_errors(checks, record, design, one, f"{path}fold_errors")
-        else:
-            is_stored = False
-            checks.only_read("baselines.methods[].fold_errors", f"{one.method}: the fold models are too many to store")
-        _check_comparison(checks, record, design, one, path)
-        adjusted = {*one.coefficients} - {*one.support}
-        nonzero = all(one.coefficients.get(name, 0.0) != 0.0 for name in one.support)
-        checks.require(nonzero and not adjusted & {*one.support}, f"{path}support", "has a coefficient of zero")
+        if not entry.fold_models:
+            checks.only_read(
+                "baselines.methods[].fold_errors", f"{entry.method}: the fold models are too many to store"
+            )
+        elif checks.require(
+            [len(model) for model in entry.fold_models] == [shape[1]] * shape[0], f"{path}fold_models",
+            "must have the intercept and every coefficient of every fold",
+        ):  # fmt: skip
+            _check_fold_errors(checks, record, design, entry, f"{path}fold_errors")
+        _check_comparison(checks, record, design, entry, path)
+        is_nonzero = all(entry.coefficients.get(name) for name in entry.support)
+        checks.require(is_nonzero, f"{path}support", "has a feature without a coefficient")
     if methods:
+        is_stored = all(entry.fold_models for entry in methods)
         errors = "held-out errors of the stored fold models of baselines, " if is_stored else ""
         checks.end_part(f"{errors}CV errors of baselines, their differences to the pair, and the certified gain")
 
 
-def _check_fold_errors(checks: Checks, record: Record, design: Design, one: Baseline, path: str) -> None:
+def _check_fold_errors(checks: Checks, record: Record, design: Design, entry: Baseline, path: str) -> None:
     """Compare the held-out losses of the stored models of the folds with the record."""
     checks.mark_recomputed_fields(path)
-    for fold, (said, model) in enumerate(zip(one.fold_errors, np.array(one.fold_models), strict=True)):
+    for fold, (said, model) in enumerate(zip(entry.fold_errors, np.array(entry.fold_models), strict=True)):
         rows = design.dataset.take(design.folds.scored_rows(fold))
         predictors = model[0] + rows.X @ model[1:]
         rounding = LOSS_ROUNDING * (abs(model[0]) + np.abs(rows.X) @ np.abs(model[1:]))
         losses = weighted_losses(rows, record.loss, predictors)
         moved = [weighted_losses(rows, record.loss, predictors + side) for side in (-rounding, rounding)]
-        room = float(np.max([np.abs(other - losses) for other in moved], axis=0).sum())
+        room = float(np.max([np.abs(shifted - losses) for shifted in moved], axis=0).sum())
         error = float(losses.sum())
         if not abs(said - error) <= room + ACCURATE_RTOL * error:
             checks.close(f"{path}[{fold}]", said, error, room)
             return
 
 
-def _check_comparison(checks: Checks, record: Record, design: Design, one: Baseline, path: str) -> None:
-    """Compute the numbers of the comparison again, from the held-out errors of the folds."""
-    scored, lower = design.scored, record.certificate.lower
-    errors: FloatArray = np.array(one.fold_errors)
-    differences = errors - record.chosen_folds.error
-    is_known = bool(np.isfinite(differences).all())
-    error, scale = float(errors.sum()) / scored.total, float(np.abs(errors).sum()) / scored.total + record.cv_error
-    again = {
+def compare_with_pair(record: Record, scored: Scored, errors: FloatArray) -> dict[str, float | None]:
+    """Return the CV error of a baseline, and its comparison with the reported pair, as fields of `Baseline`.
+
+    Parameters
+    ----------
+    record : Record
+        Record of a search.
+    scored : Scored
+        Weights of the rows that the folds score.
+    errors : (k,) array
+        Sums of the held-out losses of the baseline.
+    """
+    differences, lower = errors - record.chosen_folds.error, record.certificate.lower
+    error, is_known = float(errors.sum()) / scored.total, bool(np.isfinite(differences).all())
+    has_spread = is_known and scored.has_standard_error
+    return {
         "cv_error": error,
         "difference": float(differences.sum()) / scored.total if is_known else None,
-        "standard_error": standard_error(differences, scored.by_fold, scored.times)
-        if is_known and scored.has_standard_error
-        else None,
+        "standard_error": standard_error(differences, scored.by_fold, scored.times) if has_spread else None,
         "possible_gain": 100.0 * (1.0 - lower / error) if lower > 0.0 and error > 0.0 else None,
     }
-    for name in COMPARED:
-        said, found, place = getattr(one, name), again[name], f"{path}{name}"
+
+
+def _check_comparison(checks: Checks, record: Record, design: Design, entry: Baseline, path: str) -> None:
+    """Compute the numbers of the comparison again, from the held-out errors of the folds."""
+    errors = np.array(entry.fold_errors)
+    again = compare_with_pair(record, design.scored, errors)
+    scale = float(np.abs(errors).sum()) / design.scored.total + record.cv_error
+    for name, value in again.items():
+        said, place = getattr(entry, name), f"{path}{name}"
         checks.mark_recomputed_fields(place)
-        if said is None or found is None:
-            checks.require(said is found, place, f"is {said!r}, but the recomputed value is {found!r}")
+        if said is None or value is None:
+            checks.require(said is value, place, f"is {said!r}, but the recomputed value is {value!r}")
         else:
-            unit = 100.0 * (1.0 + lower / error) if name == "possible_gain" else scale
-            checks.close(place, said, found, 10.0 * SAME * unit * np.sqrt(len(errors)))
+            unit = 100.0 + abs(value) if name == "possible_gain" else scale
+            checks.close(place, said, value, 10.0 * SAME * unit * np.sqrt(len(errors)))

@@ -184,6 +184,6 @@ class Baselines:
     def to_frame(self) -> pd.DataFrame:
         """Return the comparison as a pandas frame with a row for each method."""
         frame = make_frame(self.methods)
-        return frame.assign(features=[len(one.support) for one in self.methods]).drop(
+        return frame.assign(features=[len(baseline.support) for baseline in self.methods]).drop(
             columns=["support", "coefficients", "intercept", "fold_errors", "fold_models"]
         )

@@ -13,11 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.baseline_checks import compare_with_pair
 from sparsecv_mio.certificate.inference_parts import Baseline, Baselines
 from sparsecv_mio.certificate.own_rows import fold_preprocessing
 from sparsecv_mio.certificate.parts import package_version
@@ -34,7 +35,6 @@ from sparsecv_mio.errors import BadInput, OutOfTime, match_keyword, naming_extra
 from sparsecv_mio.inference import penalised_paths
 from sparsecv_mio.inference.penalised_paths import FitRows
 from sparsecv_mio.model_space import Restrictions
-from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
 from sparsecv_mio.search.answer.fold_models import check_of_record
 from sparsecv_mio.search.deadline import Deadline, interruptible, run_within_limit
@@ -44,8 +44,9 @@ ABESS = "abess"
 L1_RATIOS = {"lasso": (1.0,), "ridge": (0.0,), "elasticnet": (0.1, 0.5, 0.9)}  # shares of the absolute values
 METHODS = (*L1_RATIOS, ABESS)
 DEFAULT_METHODS = tuple(L1_RATIOS)
-MOST_STORED = 10_000  # coefficients of fold models that a record stores for each baseline
-MOST_KEPT = 20_000_000  # coefficients of the fold models of all candidates in memory
+MAX_STORED_COEFFICIENTS = 10_000  # coefficients of fold models that a record stores for each baseline
+Candidates = list[tuple[float | None, float | None]]
+Fit = Callable[[FitRows], FloatArray]
 
 
 def parse_baselines(given: str | Iterable[str]) -> tuple[str, ...]:
@@ -97,13 +98,6 @@ def check_supported(methods: Sequence[str], dataset: Dataset, restrictions: Rest
         raise BadInput("baselines: abess does not support adjust; leave out one of the two")
     if ABESS in methods and dataset.classes is not None and dataset.row_exposure is not None:
         raise BadInput("baselines: abess does not support offset with two classes; leave out one of the two")
-
-
-class Candidate(NamedTuple):
-    """The settings of one model of a path."""
-
-    alpha: float | None
-    l1_ratio: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,11 +182,11 @@ class ComparedRows:
     def in_file_units(self, models: FloatArray, fold: int | None) -> FloatArray:
         """Return the (M, 1 + p) intercepts and coefficients of models in units of the file."""
         has_intercept, scales = int(self.record.data.intercept == Intercept.FOLD), self.scales_of(self.rows_of(fold))
-        told = np.zeros((len(models), 1 + self.dataset.p))
-        told[:, 1 + np.concatenate([self.free, self.penalised])] = models[:, has_intercept:]
-        told[:, 1:] /= scales
-        told[:, 0] = self.y_centre - told[:, 1:] @ self.centre + models[:, :has_intercept].sum(axis=1)
-        return told
+        scaled = np.zeros((len(models), 1 + self.dataset.p))
+        scaled[:, 1 + np.concatenate([self.free, self.penalised])] = models[:, has_intercept:]
+        scaled[:, 1:] /= scales
+        scaled[:, 0] = self.y_centre - scaled[:, 1:] @ self.centre + models[:, :has_intercept].sum(axis=1)
+        return scaled
 
     def held_out_errors(self, models: FloatArray, fold: int) -> FloatArray:
         """Return the (M,) sums of the held-out losses of a fold, of models in units of the file."""
@@ -203,43 +197,31 @@ class ComparedRows:
             return np.asarray(loss.losses(loss.signs(y) * predictors, y) @ v)
 
 
-@dataclass(frozen=True, eq=False)
-class BaselineFit:
-    """The fits of one baseline: its candidates, and the function that fits all of them to some rows."""
+def make_candidates(method: str, compared: ComparedRows, check_time: Callable[[], None]) -> tuple[Candidates, Fit]:
+    """Return the `alpha` and `l1_ratio` of the candidates of a method, and the function that fits them to some rows.
 
-    candidates: list[Candidate]
-    fit: Callable[[FitRows], FloatArray]
-
-    @classmethod
-    def from_method(cls, method: str, compared: ComparedRows, check_time: Callable[[], None]) -> BaselineFit:
-        """Return the fits of a method.
-
-        Parameters
-        ----------
-        method : str
-            Name of the method.
-        compared : ComparedRows
-            Rows of the record.
-        check_time : callable
-            Function that raises an error to end the fits.
-        """
-        whole, record = compared.fit_rows(None), compared.record
-        if method == ABESS:
-            n_train = min(len(compared.rows_of(fold)) for fold in range(compared.plan.k))
-            most = min(len(compared.penalised), n_train - 2)
-            sizes = np.array(sorted({min(tau, most) for tau in record.request.taus if tau > 0} or {1}))
-            values = record.loss.target.values
-            return cls(
-                [Candidate(None, None)] * len(sizes),
-                lambda rows: penalised_paths.fit_subsets(rows, values, sizes, check_time),
-            )
-        grid = [(ratio, penalised_paths.penalties(whole, ratio)) for ratio in L1_RATIOS[method]]
-        return cls(
-            [Candidate(alpha, ratio) for ratio, alphas in grid for alpha in alphas.tolist()],
-            lambda rows: np.vstack(
-                [penalised_paths.fit_path(rows, ratio, alphas, check_time) for ratio, alphas in grid]
-            ),
-        )
+    Parameters
+    ----------
+    method : str
+        One of `METHODS`.
+    compared : ComparedRows
+        Rows of the record.
+    check_time : callable
+        Function that raises an error to end the fits.
+    """
+    record = compared.record
+    if method == ABESS:
+        n_train = min(len(compared.rows_of(fold)) for fold in range(compared.plan.k))
+        most = min(len(compared.penalised), n_train - 2)
+        sizes = sorted({min(tau, most) for tau in record.request.taus if tau > 0} or {1})
+        values = record.loss.target.values
+        return [(None, None)] * len(sizes), lambda rows: penalised_paths.fit_subsets(rows, values, sizes, check_time)
+    whole = compared.fit_rows(None)
+    grid = [(ratio, penalised_paths.make_penalties(whole, ratio)) for ratio in L1_RATIOS[method]]
+    return (
+        [(alpha, ratio) for ratio, alphas in grid for alpha in alphas.tolist()],
+        lambda rows: np.vstack([penalised_paths.fit_path(rows, *path, check_time) for path in grid]),
+    )
 
 
 def fit_baseline(method: str, compared: ComparedRows, check_time: Callable[[], None]) -> Baseline:
@@ -255,36 +237,28 @@ def fit_baseline(method: str, compared: ComparedRows, check_time: Callable[[], N
         Function that raises `OutOfTime` to end the fits; it is called before each of them.
     """
     begun, record, k = time.perf_counter(), compared.record, compared.plan.k
-    fits = BaselineFit.from_method(method, compared, check_time)
-    shape = k, len(fits.candidates), 1 + compared.dataset.p
-    errors, kept = np.empty(shape[:2]), np.empty(shape if np.prod(shape) <= MOST_KEPT else (0, *shape[1:]))
+    candidates, fit = make_candidates(method, compared, check_time)
+    scored, fold_models = Scored.of(compared.dataset, compared.plan), list[FloatArray]()
+    errors, width = np.empty((k, len(candidates))), 1 + compared.dataset.p
     for fold in range(k):
         check_time()
-        models = compared.in_file_units(fits.fit(compared.fit_rows(fold)), fold)
+        models = compared.in_file_units(fit(compared.fit_rows(fold)), fold)
         errors[fold] = compared.held_out_errors(models, fold)
-        kept[fold : fold + 1] = models
+        fold_models += [models] if k * width <= MAX_STORED_COEFFICIENTS else []
     check_time()
     sums = errors.sum(axis=0)
     best = int(np.argmin(np.where(np.isfinite(sums), sums, np.inf)))
-    model = compared.in_file_units(fits.fit(compared.fit_rows(None)), None)[best]
+    model = compared.in_file_units(fit(compared.fit_rows(None)), None)[best]
     names, free = compared.dataset.names, compared.free.tolist()
     support = [j for j in np.flatnonzero(model[1:]).tolist() if j not in free]
-    stored = kept[:, best] if len(kept) and k * (1 + len(names)) <= MOST_STORED else kept[:0, best]
-    scored = Scored.of(compared.dataset, compared.plan)
-    error = float(sums[best]) / scored.total
-    differences = errors[:, best] - record.chosen_folds.error
-    is_known = bool(np.isfinite(differences).all())
-    spread = standard_error(differences, scored.by_fold, scored.times) if scored.has_standard_error else None
-    lower = record.certificate.lower
+    comparison: dict[str, Any] = compare_with_pair(record, scored, errors[:, best])
+    alpha, l1_ratio = candidates[best]
     return Baseline(
-        method=method, cv_error=error, **fits.candidates[best]._asdict(),
-        difference=float(differences.sum()) / scored.total if is_known else None,
-        standard_error=spread if is_known else None,
-        support=tuple(names[j] for j in support),
+        method=method, alpha=alpha, l1_ratio=l1_ratio, **comparison, support=tuple(names[j] for j in support),
         coefficients={names[j]: float(model[1 + j]) for j in sorted([*support, *free])},
         intercept=float(model[0]), seconds=time.perf_counter() - begun,
-        possible_gain=100.0 * (error - lower) / error if lower > 0.0 and error > 0.0 else None,
-        fold_errors=tuple(errors[:, best].tolist()), fold_models=tuple(map(tuple, stored.tolist())),
+        fold_errors=tuple(errors[:, best].tolist()),
+        fold_models=tuple(tuple(models[best].tolist()) for models in fold_models),
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ Software 33(1)).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,8 +33,7 @@ MOST_SWEEPS = 20_000  # maximum sweeps of coordinate descent
 LASSO_RANGES = 1e-4, 1e-3  # smallest penalty over the largest one: with more rows than columns, and otherwise
 RIDGE_RANGE = 1e3, 1e-6  # largest and smallest ridge penalty over the mean curvature of a coefficient
 SWEEP_TOL = 1e-9  # duality gap at which coordinate descent stops, relative to the sum of squares
-MIN_CURVATURE = 1e-6  # curvature of a row over the largest one, so that Newton steps exist for separated classes
-MIN_STEP = 1e-6  # share of a Newton step below which the fit ends
+MIN_SHARE = 1e-6  # smallest share of the largest curvature, for separated classes, and of a Newton step
 INDEPENDENT = 1e-10  # singular value over the largest one, above which unpenalised columns are independent
 ABESS_MODELS = {
     Values.NUMBERS: "LinearRegression", Values.CLASSES: "LogisticRegression", Values.COUNTS: "PoissonRegression"
@@ -94,7 +93,7 @@ class FitRows:
             return float(self.unit * (self.v @ losses) / self.v.sum() + alpha * penalty)
 
 
-def penalties(rows: FitRows, l1_ratio: float) -> FloatArray:
+def make_penalties(rows: FitRows, l1_ratio: float) -> FloatArray:
     """Return the descending penalties of a path, from all rows.
 
     Parameters
@@ -153,22 +152,22 @@ def fit_path(
             theta[0] = rows.loss.origin(rows.y, rows.v)
         for alpha in alphas.tolist():
             check_time()
-            theta = _minimise(rows, l1_ratio, alpha, theta)
+            theta = _minimise_penalised(rows, l1_ratio, alpha, theta)
             models.append(theta)
         return np.array(models)
 
 
-def _minimise(rows: FitRows, l1_ratio: float, alpha: float, theta: FloatArray) -> FloatArray:
+def _minimise_penalised(rows: FitRows, l1_ratio: float, alpha: float, theta: FloatArray) -> FloatArray:
     """Return the model of one penalty, by Newton steps from a model."""
     value = rows.objective(theta, alpha, l1_ratio)
     for _ in range(NEWTON_STEPS):
         t = rows.predictors(theta)
         curvatures = rows.curvatures(t)
-        curvatures = np.maximum(curvatures, MIN_CURVATURE * curvatures.max())
+        curvatures = np.maximum(curvatures, MIN_SHARE * curvatures.max())
         targets = t + rows.negative_gradients(t) / curvatures
         (goal,) = _solve_squares(rows, curvatures, targets, l1_ratio, np.array([alpha]), theta)
         size, moved = 1.0, goal
-        while not (new := rows.objective(moved, alpha, l1_ratio)) <= value and size > MIN_STEP:
+        while not (new := rows.objective(moved, alpha, l1_ratio)) <= value and size > MIN_SHARE:
             size /= 2.0
             moved = theta + size * (goal - theta)
         if not value - new > NEWTON_RTOL * abs(value):
@@ -189,18 +188,18 @@ def _solve_squares(
     Z, X, y = root[:, None] * rows.Z, root[:, None] * rows.X, root * targets
     U, sizes, _ = np.linalg.svd(Z, full_matrices=False)
     U = U[:, sizes > INDEPENDENT * sizes.max(initial=0.0)]
-    apart, rest = X - U @ (U.T @ X), y - U @ (U.T @ y)
+    apart, residuals = X - U @ (U.T @ X), y - U @ (U.T @ y)
     if not X.shape[1]:
         slopes = np.zeros((len(alphas), 0))
     elif l1_ratio == 0.0:
         solver = "svd" if len(alphas) > 1 else "cholesky"
-        targets = np.tile(rest[:, None], len(alphas))
+        targets = np.tile(residuals[:, None], len(alphas))
         slopes = np.atleast_2d(ridge_regression(apart, targets, alphas * m, solver=solver))
     else:
         first = None if start is None else start[r:].copy()
         _, path, _ = enet_path(
-            np.asfortranarray(apart), rest, l1_ratio=l1_ratio, alphas=alphas, coef_init=first, max_iter=MOST_SWEEPS,
-            tol=SWEEP_TOL, check_input=False,
+            np.asfortranarray(apart), residuals, l1_ratio=l1_ratio, alphas=alphas, coef_init=first,
+            max_iter=MOST_SWEEPS, tol=SWEEP_TOL, check_input=False,
         )  # fmt: skip
         slopes = path.T
     free = lstsq(Z, y[:, None] - X @ slopes.T, cond=INDEPENDENT)[0].T if r else np.zeros((len(alphas), 0))
@@ -217,7 +216,7 @@ def import_abess() -> Any:
 
 
 def fit_subsets(
-    rows: FitRows, values: Values, sizes: FloatArray, check_time: Callable[[], None] = lambda: None
+    rows: FitRows, values: Values, sizes: Sequence[int], check_time: Callable[[], None] = lambda: None
 ) -> FloatArray:
     """Return the (A, r + q) models of best subsets that abess finds, without a certificate and without a penalty.
 
@@ -227,13 +226,13 @@ def fit_subsets(
         Rows; the unpenalised columns are at most an intercept.
     values : Values
         Values of the target.
-    sizes : (A,) array
+    sizes : sequence of int
         Numbers of features.
     check_time : callable
         Function that raises an error to end the fit.
     """
     estimator, has_intercept, models = getattr(import_abess(), ABESS_MODELS[values]), rows.Z.shape[1] > 0, []
-    for size in sizes.astype(int).tolist():
+    for size in sizes:
         check_time()
         model = estimator(support_size=size, fit_intercept=has_intercept, thread=1)
         model.fit(rows.X, rows.y, sample_weight=rows.v)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from sparsecv_mio.certificate.inference_parts import Baseline
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.digits import format_number, format_with_zeros
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report import figures, layout
 from sparsecv_mio.report.layout import mark_estimate
 from sparsecv_mio.report.record_words import search_space
+from sparsecv_mio.units import ACCURATE_RTOL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,6 @@ CAPTION = (
 NAMES = {"lasso": "the lasso", "ridge": "ridge regression", "elasticnet": "the elastic net"}
 ERROR_DIGITS = 6  # significant digits of a CV error
 PERCENT_DIGITS = 2  # significant digits of a certified percentage
-PERCENT_ROUNDING = 1e-9  # allowance for the rounding of a percentage
 
 
 def baseline_rows(record: Record) -> list[tuple[str, ...]]:
@@ -38,14 +37,14 @@ def baseline_rows(record: Record) -> list[tuple[str, ...]]:
     error = mark_estimate(format_with_zeros(record.cv_error, ERROR_DIGITS), record.estimate)
     gamma, seconds = f"gamma = {format_number(record.gamma, 4)}", f"{record.work.seconds:.2f}"
     rows: list[tuple[str, ...]] = [("best subset", error, "", "", str(len(record.support)), gamma, seconds)]
-    for one in record.baselines.methods:
-        difference = "?" if one.difference is None else f"{one.difference:+#.3g}"
-        spread = "?" if one.standard_error is None else format_with_zeros(one.standard_error, 3)
-        ratio = "" if one.alpha is None or one.l1_ratio in (0.0, 1.0) else f", l1_ratio = {one.l1_ratio:g}"
-        penalty = "none" if one.alpha is None else f"alpha = {format_number(one.alpha, 4)}{ratio}"
+    for entry in record.baselines.methods:
+        difference = "?" if entry.difference is None else f"{entry.difference:+#.3g}"
+        spread = "?" if entry.standard_error is None else format_with_zeros(entry.standard_error, 3)
+        ratio = "" if entry.alpha is None or entry.l1_ratio in (0.0, 1.0) else f", l1_ratio = {entry.l1_ratio:g}"
+        penalty = "none" if entry.alpha is None else f"alpha = {format_number(entry.alpha, 4)}{ratio}"
         difference = mark_estimate(difference, record.estimate)
-        numbers = format_with_zeros(one.cv_error, ERROR_DIGITS), difference, spread, str(len(one.support))
-        rows.append((one.method, *numbers, penalty, f"{one.seconds:.2f}"))
+        numbers = format_with_zeros(entry.cv_error, ERROR_DIGITS), difference, spread, str(len(entry.support))
+        rows.append((entry.method, *numbers, penalty, f"{entry.seconds:.2f}"))
     return rows
 
 
@@ -85,7 +84,7 @@ def round_percentage(value: float, up: bool) -> float:
     >>> round_percentage(1.1234, True), round_percentage(1.1234, False), round_percentage(34.2, True)
     (1.2, 1.1, 35.0)
     """
-    moved = value + PERCENT_ROUNDING if up else value - PERCENT_ROUNDING
+    moved = value + ACCURATE_RTOL if up else value - ACCURATE_RTOL
     if moved <= 0.0:
         return 0.0
     unit = 10.0 ** (PERCENT_DIGITS - 1 - math.floor(math.log10(moved)))
@@ -100,33 +99,35 @@ def certified_lines(record: Record) -> list[str]:
     """
     if record.baselines is None:
         return []
-    methods, scope = record.baselines.methods, f"certified {search_space(record)}"
-    scope += " within the restrictions" if record.request.restrictions else ""
     if not record.certificate.lower > 0.0:
         return ["no certified lower bound on the CV error is known, so nothing is certified about the baselines"]
-    known = [(one, one.possible_gain) for one in methods if one.possible_gain is not None]
-    below = [f"{round_percentage(gain, True):g}% below that of {_name(one)}" for one, gain in known if gain > 0.0]
-    above = [(one, round_percentage(-gain, False)) for one, gain in known if gain <= 0.0]
-    lines = []
-    if below:
-        later = "" if record.status == "proved" else "; a longer search may lower these percentages"
-        lines.append(f"{scope}: no CV error of best-subset selection is more than {_join(below, 'or')}{later}")
-    if at_least := [f"{gain:g}% above that of {_name(one)}" for one, gain in above if gain > 0.0]:
-        lines.append(f"{scope}: every CV error of best-subset selection is at least {_join(at_least, 'and')}")
-    never = [one for one, gain in above if gain == 0.0] + [one for one in methods if one.cv_error == 0.0]
-    if never:
-        names = _join([f"that of {_name(one)}" for one in never], "or")
-        lines.append(f"{scope}: no CV error of best-subset selection is below {names}")
-    return lines
+    below, above, never = list[str](), list[str](), list[str]()
+    for entry in record.baselines.methods:
+        name, gain = NAMES.get(entry.method, entry.method), entry.possible_gain or 0.0
+        share = round_percentage(abs(gain), gain > 0.0)
+        if gain > 0.0:
+            below.append(f"{share:g}% below that of {name}")
+        elif share > 0.0:
+            above.append(f"{share:g}% above that of {name}")
+        else:
+            never.append(f"that of {name}")
+    later = "" if record.status == "proved" else "; a longer search may lower these percentages"
+    scope = f"certified {search_space(record)}{' within the restrictions' if record.request.restrictions else ''}"
+    subject = "CV error of best-subset selection is"
+    return [
+        f"{scope}: {statement}"
+        for statement, phrases in (
+            (f"no {subject} more than {_join(below, 'or')}{later}", below),
+            (f"every {subject} at least {_join(above, 'and')}", above),
+            (f"no {subject} below {_join(never, 'or')}", never),
+        )
+        if phrases
+    ]
 
 
-def _join(words: Sequence[str], last: str) -> str:
-    """Return words as a list whose last entry follows a conjunction."""
-    return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
-def _name(one: Baseline) -> str:
-    return NAMES.get(one.method, one.method)
+def _join(phrases: Sequence[str], conjunction: str) -> str:
+    """Return phrases as a list whose last entry follows a conjunction."""
+    return f" {conjunction} ".join(filter(None, (", ".join(phrases[:-1]), *phrases[-1:])))
 
 
 def plot_baselines(record: Record, ax: Axes | None = None) -> Axes:
@@ -153,10 +154,13 @@ def plot_baselines(record: Record, ax: Axes | None = None) -> Axes:
             ax.axvspan(best.lower, best.upper, color=figures.LOWER, alpha=0.2, label="minimum over the grid, certified")
     if math.isfinite(record.cv_error):
         ax.plot([record.cv_error], [0], "*", color=figures.UPPER, markersize=13, zorder=5, label="reported pair")
-    errors, spreads = [one.cv_error for one in methods], [one.standard_error or 0.0 for one in methods]
+    errors, spreads = (
+        [baseline.cv_error for baseline in methods],
+        [baseline.standard_error or 0.0 for baseline in methods],
+    )
     ax.errorbar(errors, range(1, len(methods) + 1), xerr=spreads, fmt="o", color=figures.INK, capsize=2.0,
                 elinewidth=0.9, label="baseline ± standard error of the difference")  # fmt: skip
-    figures.places(ax, "y", ["best subset", *(one.method for one in methods)])
+    figures.places(ax, "y", ["best subset", *(entry.method for entry in methods)])
     ax.invert_yaxis()
     ax.set_xlabel(f"CV error ({record.loss.target.cv_error})")
     figures.write_title(ax, "CV error of baselines on the same folds")

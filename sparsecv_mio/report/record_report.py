@@ -27,15 +27,8 @@ from sparsecv_mio.digits import (
 from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.files import argument, write_text
 from sparsecv_mio.model_space import NONE, word_of_factor
-from sparsecv_mio.report import (
-    baseline_tables,
-    figures,
-    record_plots,
-    record_tables,
-    record_words,
-    size_rows,
-    source_tables,
-)
+from sparsecv_mio.report import figures, record_plots, record_tables, record_words, size_rows, source_tables
+from sparsecv_mio.report.baseline_tables import CAPTION, HEADS, baseline_rows, certified_lines, plot_baselines
 from sparsecv_mio.report.class_pictures import PredictedClasses, Reliability, draw_calibration, draw_roc, format_rows
 from sparsecv_mio.report.coefficients import against, factor_lines, ratio_columns, requested_references, scatter_lines
 from sparsecv_mio.report.document import (
@@ -250,12 +243,12 @@ def _draws(record: Record) -> list[Section]:
 
 def _baseline_section(record: Record) -> list[Section]:
     """Return the section that compares the answer with baselines, if the record has them."""
-    rows = baseline_tables.baseline_rows(record)
+    rows = baseline_rows(record)
     if not rows:
         return []
-    table = report_table(baseline_tables.CAPTION, baseline_tables.HEADS, rows, words=1)
-    picture = _picture("baselines", baseline_tables.CAPTION, 3.2, record_plots.plot_baselines, record)
-    return [Section("Baselines", (*_sentences(baseline_tables.certified_lines(record)), table, picture))]
+    picture = _picture("baselines", CAPTION, 3.2, plot_baselines, record)
+    table, lines = report_table(CAPTION, HEADS, rows, words=1), _sentences(certified_lines(record))
+    return [Section("Baselines", (*lines, table, picture))]
 
 
 def _folds(record: Record | CommonRecord) -> Section:

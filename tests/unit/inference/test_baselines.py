@@ -35,7 +35,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.inference import baselines, penalised_paths
 from sparsecv_mio.inference.baselines import L1_RATIOS, compare_baselines, parse_baselines
-from sparsecv_mio.inference.penalised_paths import FitRows, fit_path, penalties
+from sparsecv_mio.inference.penalised_paths import FitRows, fit_path, make_penalties
 from sparsecv_mio.problem.row_losses import LOG_LOSS, PoissonLoss
 from sparsecv_mio.report.baseline_tables import baseline_rows, certified_lines, plot_baselines, round_percentage
 from sparsecv_mio.report.record_report import report_text
@@ -291,7 +291,7 @@ def make_rows(loss: str, seed: int = 0) -> FitRows:
 def test_paths_satisfy_the_optimality_conditions(loss: str, l1_ratio: float) -> None:
     """The gradient of the loss lies in the subgradient of the penalty, and is 0 for the intercept."""
     made = make_rows(loss)
-    alphas = penalties(made, l1_ratio)[::2]
+    alphas = make_penalties(made, l1_ratio)[::2]
     models, scale = fit_path(made, l1_ratio, alphas), alphas[0]
     assert not models[0, 1:].any() or l1_ratio == 0.0
     for alpha, theta in zip(alphas, models, strict=True):
@@ -307,7 +307,7 @@ def test_paths_satisfy_the_optimality_conditions(loss: str, l1_ratio: float) -> 
 def test_separated_classes_have_a_path() -> None:
     X = np.random.default_rng(0).normal(size=(30, 2))
     made = FitRows(X, np.ones((30, 1)), np.where(X[:, 0] > 0.0, 1.0, -1.0), np.ones(30), LOG_LOSS, False)
-    models = fit_path(made, 1.0, penalties(made, 1.0))
+    models = fit_path(made, 1.0, make_penalties(made, 1.0))
     assert np.isfinite(models).all() and made.objective(models[-1], 0.0, 1.0) < 0.05
 
 
@@ -425,7 +425,7 @@ def test_verify_names_an_altered_field(field: str, value: Any) -> None:
 
 
 def test_fold_models_that_are_not_stored_are_only_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baselines, "MOST_STORED", 10)
+    monkeypatch.setattr(baselines, "MAX_STORED_COEFFICIENTS", 10)
     record = compare_baselines(answered(), rows("squared"), baselines="lasso")
     assert record.baselines is not None and record.baselines.methods[0].fold_models == ()
     report = verify(record, rows("squared"))
