@@ -130,6 +130,8 @@ def rebuild_outer_folds(checks: Checks, said: FoldInfo, dataset: Dataset, plan: 
     except BadInput as error:
         checks.require(False, path.rstrip("."), str(error))
         return None
+    if said.spec == str(said.k):  # as older records name folds of whole groups
+        outer = replace(outer, spec=said.spec)
     names = ("spec", "seed", "k", "repeats", "digest")
     same_folds = [checks.require_equal(f"{path}{name}", getattr(said, name), getattr(outer, name)) for name in names]
     return outer if all(same_folds) else None

@@ -746,7 +746,9 @@ def outer_folds(
         if option != "nested":
             most = f"the {count} outer folds need at least {count + 1} groups; give more folds, or a weight (a number)"
         raise BadInput(f"{option}: the folds keep rows together in {groups} groups; {most}")
-    outer_plan = folds_from_labels(equal_folds(str(count), groups, seed)[together], str(count))
+    outer_plan = folds_from_labels(
+        equal_folds(str(count), groups, seed)[together], f"{count} of whole groups ({plan.spec})"
+    )
     return replace(outer_plan, seed=seed)
 
 

@@ -263,6 +263,11 @@ def near_optimal(
     plan = make_folds(folds, dataset) if options.valued_by is By.CV or gamma is None else None
     if plan is not None:
         check_training(dataset, plan, options.intercept, options.loss)
+        if options.valued_by is By.CV:
+            try:
+                collecting.times_held_out(plan)
+            except BadInput as error:
+                raise BadInput(f'{error}; or list by training objective, by="objective"') from None
     wanted = tuple(taus) if isinstance(taus, Iterable) and not isinstance(taus, str) else taus
 
     def list_tiny(data: Dataset, folds: FoldPlan, gammas: Any, **asked: Any) -> None:

@@ -87,8 +87,8 @@ def _findings(inspection: Inspection) -> list[str]:
         "would use": n_incomplete,
         "--na-within folds: missing values are imputed from the training rows of each fold, without its held-out "
         "rows; leave this option out to use --nested or `predict --interval`": IMPUTED_WITHIN in inspection.options,
-        f"{abbreviate_list(unread)}: dropped in the command below (--drop), because some values are not numbers; to "
-        "keep a column, correct these values as its notes say": unread,
+        f"{abbreviate_list(unread)}: some values are not numbers, so --drop must leave the column out; to keep a "
+        "column, correct these values as its notes say": unread,
         f"{n_repeated:,} {'row repeats' if n_repeated == 1 else 'rows repeat'} an earlier row; remove copies of one "
         "observation, because random folds would train on one copy and predict the other, so that the CV error "
         "would be too small": n_repeated,

@@ -276,6 +276,7 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
     digits, box = interval_digits([(record.lower, record.upper)]), record.assumed_box
     _, reason, colour = MEANING[record.status]
     condition = "" if box is None else f", given that every coefficient is within {box:g} of zero"
+    reason = "tolerances of the solver or ties leave a gap" if reason and record.stop == "gap" else reason
     word = f"certified best subset{condition}" if not reason else f"best subset so far ({reason}; not certified)"
     say_titled(console, word, pair(record.tau, record.gamma), colour)
     ends = format_interval(record.lower, record.upper, digits)
@@ -284,6 +285,7 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
         console,
         f"objective {format_number(record.objective, digits)} ({record.loss.target.losses} plus penalty)",
         f"minimum objective{among}: in {ends} (certified, relative gap {format_number(record.gap, 2)})",
+        _describe_excess(record),
         f"models compared: {words}" if words else "",
         *link_lines(record),
     )
@@ -295,9 +297,20 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
     effort = f"{record.raw_status}, {several(record.nodes, 'node')}, {several(record.cuts, 'cut')}"
     seconds = f"{record.seconds:.3f} s in the solver, {record.setup_seconds:.3f} s outside of it"
     say(console, f"work: {record.backend} {record.formulation}: {effort}, {seconds}", style="dim")
-    if record.allowance > 0.0:
+    if record.allowance > 0.0 and "lower bound is not used" not in record.raw_status:
         allowance = f"{format_number(record.allowance, 3)} below that of the solver"
         say(console, f"the lower bound is {allowance}, to cover the tolerances of the solver", style="dim")
+
+
+def _describe_excess(record: FitRecord) -> str:
+    """Return a line on a certified gap above the requested one, which the tolerances of the solver explain."""
+    if record.status != "proved" or record.gap <= record.requested_gap:
+        return ""
+    share = format_number(100.0 * record.allowance / record.upper, 2)
+    return (
+        f"the gap exceeds --gap {record.requested_gap:g} by at most {share}% of the objective, the tolerances of "
+        f"{record.backend}; the native backend has no such tolerances"
+    )
 
 
 def _measures(fit: Criteria | GlmCriteria) -> dict[str, str]:

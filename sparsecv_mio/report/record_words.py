@@ -150,7 +150,7 @@ def _open_pairs_line(record: Record, rows: Sequence[TableRow]) -> str:
     elif reported > 0.0:
         worse = 100.0 * (best / reported - 1.0)
         shown = f"{worse:.0f}" if worse >= 9.95 else f"{worse:.2g}"
-        comparison = f"{shown}% larger than" if worse >= 0.01 else "equal to"
+        comparison = f"{shown}% larger than" if worse >= 0.01 else "at most 0.01% larger than"
         estimate = f"{theirs} is {comparison} that of the best pair"
     return f"not excluded: {pairs} ({where}); {estimate}"
 

@@ -54,6 +54,11 @@ class SizeRow:
         return self.row.estimate and not self.excluded
 
     @property
+    def has_estimate_and_bound(self) -> bool:
+        """True if the size is excluded, and an estimate above its lower bound is known but no upper bound."""
+        return self.excluded and self.row.estimate and self.lower < self.row.cv_error < self.upper == math.inf
+
+    @property
     def cv_error(self) -> float:
         """The CV error or its estimate; the lower bound if the size is excluded."""
         return self.lower if self.excluded else self.row.cv_error
@@ -61,7 +66,10 @@ class SizeRow:
     def describe_error(self, digits: int) -> str:
         """Return the CV error as text, marked as an estimate, as a bound, or as one of tied subsets where it is one."""
         if self.excluded:
-            return describe_bounds(self.lower, self.upper, digits)
+            bounds, is_known = describe_bounds(self.lower, self.upper, digits), self.has_estimate_and_bound
+            return (
+                f"{mark_estimate(format_with_zeros(self.row.cv_error, digits), True)}, {bounds}" if is_known else bounds
+            )
         if not self.row.estimate and self.upper - self.lower > WORST_ROUNDING * self.upper:
             return f"{describe_bounds(self.lower, self.upper, digits)} (tied)"
         return mark_estimate(format_with_zeros(self.row.cv_error, digits), self.row.estimate)
@@ -148,26 +156,31 @@ def title_of_sizes(record: Record) -> str:
 
 
 def advise_full_curve(record: Record) -> str:
-    """Return advice on a run with the CV error of every size; empty if at most half of the sizes have only bounds."""
+    """Return advice on a run with the CV error of every size; empty if at most half of the sizes are excluded."""
     rows = best_by_tau(record)
     n_excluded = sum(size_row.excluded for size_row in rows)
-    if 2 * n_excluded <= len(rows) or record.request.gap <= 0.0 or record.continuous is not None:
+    if 2 * n_excluded <= len(rows) or not _may_compute_all(record):
         return ""
-    return f"{n_excluded:,} of {len(rows):,} sizes have only bounds; --gap 0 computes the CV error of every size"
+    return f"{n_excluded:,} of {len(rows):,} sizes are excluded; --gap 0 computes the CV error of every size"
+
+
+def _may_compute_all(record: Record) -> bool:
+    """Return True if a run with gap 0 would compute the CV error of every size: no limit ended this run."""
+    return record.status == "proved" and record.request.gap > 0.0 and record.continuous is None
 
 
 def explain_excluded(record: Record, rows: Iterable[SizeRow]) -> str:
     """Return a sentence on the excluded sizes among some rows; empty without one."""
-    if not any(size_row.excluded for size_row in rows):
+    rows = [size_row for size_row in rows if size_row.excluded]
+    if not rows:
         return ""
-    few_solved = bool(advise_full_curve(record))
-    computed = (
-        " (--gap 0 computes it)" if not few_solved and record.request.gap > 0.0 and record.continuous is None else ""
-    )
+    has_estimate = any(size_row.has_estimate_and_bound for size_row in rows)
+    estimates = "; ~ marks an estimate, perhaps too low or too high" if has_estimate else ""
+    computed = " (--gap 0 computes it)" if not advise_full_curve(record) and _may_compute_all(record) else ""
     reason = "this tau is" if record.continuous is not None else "this tau, at every gamma of the grid, is"
     return (
         f"excluded: {reason} certified not to improve on the minimum CV error by more than the gap; the CV error may "
-        f"be far above the printed bound{computed}"
+        f"be far above the printed bound{computed}{estimates}"
     )
 
 

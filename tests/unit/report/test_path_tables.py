@@ -101,3 +101,19 @@ def test_an_allowance_is_explained(fit: FitRecord) -> None:
         other = replace(fit, allowance=allowance)
         text = printed(lambda console: print_fit(console, other), 200)  # noqa: B023
         assert ("below that of the solver, to cover the tolerances of the solver" in text) is said
+
+
+def test_the_gap_that_a_solver_leaves_is_explained() -> None:
+    record = fit_one(data(), tau=2, gamma=0.1)
+    size = record.upper
+    wide = replace(record, backend="highs", gap=2e-4, requested_gap=1e-6, allowance=3.4e-4 * size)
+    lines = printed(lambda console: print_fit(console, wide), 200).splitlines()
+    assert lines[0].startswith("certified best subset") and lines[3].startswith(
+        "the gap exceeds --gap 1e-06 by at most 0.034% of the objective, the tolerances of highs; "
+    )
+    assert "the gap exceeds" not in printed(lambda console: print_fit(console, record), 200)
+    unused = "OPTIMAL; its lower bound is not used, because columns are too collinear for this gamma"
+    left = replace(wide, status="limit", stop="gap", raw_status=unused)
+    text = printed(lambda console: print_fit(console, left), 200)
+    assert "(tolerances of the solver or ties leave a gap; not certified)" in text and "limit reached" not in text
+    assert "below that of the solver" not in text

@@ -11,7 +11,7 @@ import pytest
 from sparsecv_mio.certificate.parts import GapStep, SourceWork
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.digits import format_number
+from sparsecv_mio.digits import format_number, format_with_zeros
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report.record_plots import draw_panel, plot_cv_error
 from sparsecv_mio.report.record_report import report_of, report_text
@@ -48,10 +48,11 @@ def test_bounds_of_excluded_sizes_hold(relapses: tuple[Record, Record]) -> None:
             assert one.row.cv_error <= truth[one.tau] * (1.0 + 1e-2)
 
 
-def test_screen_and_report_show_the_same_bounds_and_no_estimate(relapses: tuple[Record, Record]) -> None:
+def test_screen_and_report_show_the_same_bounds_and_estimates(relapses: tuple[Record, Record]) -> None:
     found, complete = relapses
     rows = best_by_tau(found)
-    n_excluded = sum(one.excluded for one in rows)
+    n_excluded, truth = sum(one.excluded for one in rows), {one.tau: one.cv_error for one in best_by_tau(complete)}
+    assert any(one.excluded and one.lower < one.row.cv_error for one in rows)
     for full in (False, True):
         text = printed(lambda console: print_answer(console, found, full=full), 200)  # noqa: B023
         shown = text.partition("best gamma for each tau")[2]
@@ -60,20 +61,24 @@ def test_screen_and_report_show_the_same_bounds_and_no_estimate(relapses: tuple[
             printed_line = next(words for words in shown.splitlines() if words.split()[:1] == [str(one.tau)])
             assert line[2] in printed_line
             if one.excluded:
-                assert line[2].startswith(("at least ", "in [")) and line[1] == "" == line[3] == line[4]
+                estimate, _, bounds = line[2].rpartition(", at least ")
+                assert bounds or line[2].startswith("in [")
+                if estimate:
+                    assert estimate == f"~{format_with_zeros(one.row.cv_error, 6)}" and one.lower < one.row.cv_error
+                    assert one.row.cv_error == pytest.approx(truth[one.tau], rel=0.05)
+                assert line[1] == "" == line[3] == line[4]
                 assert f"{line[2]} (excluded)" in printed_line and format_number(one.row.gamma) not in printed_line
             else:
-                assert line[1] == format_number(one.row.gamma) and line[1] in printed_line
-        assert "~" not in shown.partition("settings of")[0]
+                assert line[1] == format_number(one.row.gamma) and line[1] in printed_line and "~" not in printed_line
         assert (
             "excluded: this tau, at every gamma of the grid, is certified not to improve on the minimum CV error by "
             "more than the gap"
-        ) in shown
-        advice = f"{n_excluded} of {len(rows)} sizes have only bounds; --gap 0 computes the CV error of every size"
+        ) in shown and "~ marks an estimate, perhaps too low or too high" in " ".join(shown.split())
+        advice = f"{n_excluded} of {len(rows)} sizes are excluded; --gap 0 computes the CV error of every size"
         assert advice in shown and advice in by_tau.caption and "computes it" not in shown
     excluded = {(row.gamma, row.tau) for row in found.table if row.status == "excluded" and row.estimate}
     for row, line in zip(found.table, every.rows, strict=True):
-        assert ((row.gamma, row.tau) in excluded) == line[2].startswith(("at least ", "in ["))
+        assert ((row.gamma, row.tau) in excluded) == line[2].startswith(("~", "at least ", "in ["))
     complete_text = printed(lambda console: print_answer(console, complete), 200)
     assert "excluded" not in complete_text and "~" not in complete_text
 
@@ -121,7 +126,7 @@ def test_a_few_excluded_sizes_are_explained_without_advice_on_the_curve(relapses
     few = replace(found, table=tuple(row for row in found.table if row.tau in taus))
     rows = best_by_tau(few)
     assert 2 * sum(one.excluded for one in rows) <= len(rows) and advise_full_curve(few) == ""
-    assert explain_excluded(few, rows).endswith("(--gap 0 computes it)")
+    assert "(--gap 0 computes it)" in explain_excluded(few, rows)
 
 
 SOURCES = (

@@ -291,6 +291,10 @@ def test_the_seed_draws_the_outer_folds_of_any_folds(folds: str) -> None:
         plan = make_folds(given, data, seed)
         assert sc.verify(record, data, plan if folds == "labels" else None).ok
         if folds != "loo":
+            assert record.nested.outer.spec == f"3 of whole groups ({plan.spec})"
+            older = replace(record.nested.outer, spec="3")
+            of_older = replace(record, nested=replace(record.nested, outer=older))
+            assert sc.verify(of_older, data, plan if folds == "labels" else None).ok
             outer = outer_folds(3, plan, data)
             assert all(len(set(outer.labels[data.aux["g"] == group])) == 1 for group in range(10))
     assert len(digests) == 2
@@ -437,7 +441,7 @@ def test_weights_of_solve_are_those_of_the_command_line(tmp_path: Path, folds: A
 def test_a_frame_is_refused_where_a_dataset_is_needed() -> None:
     with pytest.raises(
         BadInput,
-        match=r"cross_validate needs a Dataset, but the data are DataFrame; Dataset.from_frame converts a frame",
+        match=r"cross_validate needs a Dataset, but the data are DataFrame; solve takes a frame or a file, ",
     ):
         sc.cross_validate(pd.DataFrame({"x": [1.0], "y": [1.0]}), "y", gammas=None, taus=None)  # type: ignore[arg-type]
 
