@@ -68,3 +68,5 @@ _models = ["sparsecv_mio/formulation/models.py"]
 # Pages whose data are no files of the repository: tests/unit/test_books.py runs them, by hand.
 _pages = ["docs/books/birth_weight.md", "docs/books/heart_disease.md"]
 collect_ignore = _pages if find_spec("pyomo") else [*_pages, *_models]
+if find_spec("statsmodels") is None:  # their examples need the extra `inference`
+    collect_ignore += ["sparsecv_mio/inference/splits.py", "docs/guide/split_inference.md"]

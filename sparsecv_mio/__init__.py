@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.fits.best_subsets import best_subsets as best_subsets
     from sparsecv_mio.inference.baselines import compare_baselines as compare_baselines
     from sparsecv_mio.inference.bootstrap import bootstrap as bootstrap
+    from sparsecv_mio.inference.splits import infer as infer
     from sparsecv_mio.inference.stability_selection import stability_selection as stability_selection
     from sparsecv_mio.near.near_optimal import near_optimal as near_optimal
     from sparsecv_mio.search.api import cross_validate as cross_validate
@@ -41,6 +42,7 @@ _HOME = {
     "bootstrap": "inference.bootstrap",
     "compare_baselines": "inference.baselines",
     "cross_validate": "search.api",
+    "infer": "inference.splits",
     "make_folds": "data.folds",
     "near_optimal": "near.near_optimal",
     "read_dataset": "data.readers",
@@ -80,6 +82,10 @@ def _find_implementation(name: str) -> Any:
         from sparsecv_mio.data.readers import read_new_rows
 
         return read_new_rows
+    if name == "check_inference":
+        from sparsecv_mio.inference.split_checks import check_inference
+
+        return check_inference
     from sparsecv_mio.errors import naming_extras
     from sparsecv_mio.report import record_plots, record_report
 

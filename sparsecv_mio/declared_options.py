@@ -277,7 +277,7 @@ OPTIONS = {
                "keep groups together), column:COLUMN or file:F (a fold label per row). "
                "[10; with --loss logistic, stratified:10]"),
         Option("seed", int, None, "N", "Seed for shuffling the rows into folds and, for any --folds, for the outer "
-                                       "folds of `solve --nested`. [0]"),
+                                       "folds of `solve --nested` and the halves of `solve --infer`. [0]"),
         # the grid, and what a model may contain
         Option("gamma", str, None, "LIST",
                "Ridge weights: a list 0.01,0.1,1, or LO:HI:COUNT for a logarithmic grid; 0 is least squares. `solve` "
@@ -465,6 +465,7 @@ IN_PYTHON = {  # options of commands without a keyword, and what to use
     "bootstrap": "use bootstrap(record, data, draws=B) of sparsecv_mio",
     "stability_selection": "use stability_selection(record, data, pairs=PAIRS) of sparsecv_mio",
     "reference": "a record has a coefficient for each level; subtract that of the reference level from the others",
+    "infer": "use sc.infer(record, data)",
     "criterion": "use best_common_subset of sparsecv_mio.near.common_subset",
     "json": "use record.write_record(FILE)",
     "proof": "use write_proof of sparsecv_mio.proofs.proof_writing",
@@ -510,7 +511,7 @@ PANELS: dict[str, tuple[str, ...]] = {  # panels of the help with their options,
         "positive", "class_weight", "criterion", "one_se", "stability", "model", "own_error", "nested", "baselines",
         "refine",
     ),
-    "Uncertainty": ("bootstrap", "stability_selection", "draw_gap", "draw_file"),
+    "Uncertainty": ("bootstrap", "stability_selection", "infer", "draw_gap", "draw_file"),
     "Limits and effort": (*EFFORT, "checkpoint", "resume"),
     "Output": ("reference", "json", "proof", "trace", "progress_json", "save_held_out", "log", "full", "quiet"),
     "For experts": (

@@ -234,6 +234,7 @@ EXTRAS = {
     "plot": ("matplotlib",),
     "report": ("matplotlib", "jinja2"),
     "sklearn": ("sklearn", "joblib"),
+    "inference": ("statsmodels",),
     "batch": ("pandas", "sklearn", "joblib", "loky", "matplotlib"),
 }
 INSTALLED_AS = {"sklearn": "scikit-learn"}  # distributions whose name differs from the module

@@ -15,7 +15,7 @@ import numpy as np
 
 from sparsecv_mio.certificate import json_text, parts
 from sparsecv_mio.certificate.drawn import DrawnSearch
-from sparsecv_mio.certificate.inference_parts import Baselines, Bootstrap, StabilitySelection
+from sparsecv_mio.certificate.inference_parts import Baselines, Bootstrap, Inference, StabilitySelection
 from sparsecv_mio.certificate.predicting import LinearModel
 from sparsecv_mio.digits import format_interval, format_number, format_share, several
 from sparsecv_mio.errors import CorruptStore
@@ -488,6 +488,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     bootstrap: Bootstrap | None = None
     stability_selection: StabilitySelection | None = None
     baselines: Baselines | None = None
+    inference: Inference | None = None
 
     @property
     def predictor(self) -> Record | PathRow:

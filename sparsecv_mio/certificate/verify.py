@@ -72,6 +72,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds
 from sparsecv_mio.digits import abbreviate_list
 from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.implementations import find_implementation
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.units import ACCURATE_RTOL
@@ -208,6 +209,8 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
     check_stability(checks, record, design, level)
     check_average(checks, record, design, level)
     check_baselines(checks, record, design)
+    if record.inference is not None:
+        find_implementation("check_inference")(checks, record, dataset, plan)
     return True
 
 

@@ -113,13 +113,19 @@ class SolveRequest:
         "Also repeat the whole procedure on PAIRS complementary pairs of halves of the rows, and select the features "
         "with a frequency of at least T, with a bound on false selections: 50 or 50:0.9. T is 0.75 by default. [none]",
     )  # fmt: skip
+    infer: str | None = option(
+        None, "splits:B",
+        "Also give p-values and intervals of features. In each of B random splits, one half of the rows chooses a "
+        "model by the whole procedure, and the other half tests its features. Requires the extra `inference`. [none]",
+    )  # fmt: skip
     draw_gap: float | None = option(
-        None, "G", "Relative gap of the searches over the draws of --bootstrap and --stability-selection. [--gap]",
+        None, "G",
+        "Relative gap of the searches over the draws of --bootstrap, --stability-selection and --infer. [--gap]",
     )  # fmt: skip
     draw_file: str | None = option(
         None, "FILE",
-        "Store every finished draw of --bootstrap and --stability-selection in this file. An existing file of the same "
-        "question is continued. [none]",
+        "Store every finished draw of --bootstrap, --stability-selection and --infer in this file. An existing file of "
+        "the same question is continued. [none]",
     )  # fmt: skip
     baselines: str | None = option(
         None, "LIST",
@@ -153,10 +159,11 @@ class SolveRequest:
     @cached_property
     def draws(self) -> RequestedDraws | None:
         """The requested repetitions on draws of the rows, after a check of their options; None by default."""
-        if self.bootstrap is None and self.stability_selection is None:
+        if self.bootstrap is None and self.stability_selection is None and self.infer is None:
             for name in ("draw_gap", "draw_file"):
                 if getattr(self, name) is not None:
-                    raise BadInput(f"{name}: requires repetitions on draws; give --bootstrap or --stability-selection")
+                    words = "requires repetitions on draws; give --bootstrap, --stability-selection or --infer"
+                    raise BadInput(f"{name}: {words}")
             return None
         if self.draw_gap is not None:
             replace(options.OPTIONS["gap"], name="draw_gap").validate(self.draw_gap)
@@ -164,7 +171,7 @@ class SolveRequest:
         from sparsecv_mio.inference.requested_draws import RequestedDraws
 
         how = DrawOptions(self.rows["seed"] or 0, self.draw_gap, store=self.draw_file)
-        return RequestedDraws(self.bootstrap, self.stability_selection, how)
+        return RequestedDraws(self.bootstrap, self.stability_selection, how, self.infer)
 
     @property
     def checkpoint_file(self) -> tuple[str, str | None]:
@@ -222,7 +229,7 @@ def solve_common(data: str, request: SolveRequest) -> int:
     forced = {name: restrictions.pop(name) for name in options.LISTING}
     refuse_with_common({
         "gamma LO..HI": every, "nested": request.nested, **chosen, **request.stored,
-        "bootstrap": request.bootstrap, "stability_selection": request.stability_selection,
+        "bootstrap": request.bootstrap, "stability_selection": request.stability_selection, "infer": request.infer,
         "baselines": request.baselines,
         "save_held_out": request.save_held_out, "proof": request.proof, "progress_json": request.progress_json,
         "reference": request.reference, **restrictions,

@@ -373,7 +373,7 @@ class DrawStore:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, question: Question, what: str) -> None:
-        self.path, self.what = path, what
+        self.path, self.what, self.is_warm_started = path, what, bool(question.starts)
         self.head = "" if path is None else json.dumps({"schema": STORE_SCHEMA, "question": _digest_question(question)})
 
     def read(self, draws: Sequence[Draw]) -> list[Choice]:
@@ -394,7 +394,7 @@ class DrawStore:
         lines = self._read_lines()
         write_text(self.path, [f"{line}\n" for line in (self.head, *lines)], f"file of {self.what} draws")
         stored = {line.digest: line.model or line.failed for line in (decode(text, StoredDraw) for text in lines)}
-        found = ((draw, stored.get(_digest_draw(draw))) for draw in draws)
+        found = ((draw, stored.get(_digest_draw(draw, self.is_warm_started))) for draw in draws)
         return [replace(choice, draw=draw.number) for draw, choice in found if choice is not None]
 
     def _read_lines(self) -> list[str]:
@@ -412,14 +412,14 @@ class DrawStore:
         """Write the choice of a draw to the file."""
         if self.path is None:
             return
-        is_model = isinstance(choice, ChosenModel)
-        line = StoredDraw(_digest_draw(draw), choice if is_model else None, None if is_model else choice)  # type: ignore[arg-type]
+        model, failed = (choice, None) if isinstance(choice, ChosenModel) else (None, choice)
+        line = StoredDraw(_digest_draw(draw, self.is_warm_started), model, failed)
         with open(self.path, "a", encoding="utf-8") as stream:
             stream.write(json.dumps(plain(line, StoredDraw, "draw"), allow_nan=False, ensure_ascii=False) + "\n")
 
 
-def _digest_draw(draw: Draw) -> str:
-    numbers = np.concatenate((draw.rows, draw.weights)).astype("<i8")
+def _digest_draw(draw: Draw, is_warm_started: bool) -> str:
+    numbers = np.concatenate((draw.rows, draw.weights, [is_warm_started])).astype("<i8")
     return hashlib.sha256(numbers.tobytes()).hexdigest()
 
 

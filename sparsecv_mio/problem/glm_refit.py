@@ -474,10 +474,10 @@ def _refuse(data: StandardData, rows: IntArray, where: str) -> None:
     Z, y, v = make_design_rows(data, rows, data.adjusting, first)
     signed, y = (Z * loss.signs(y)[:, None])[v > 0.0], y[v > 0.0]
     columns = np.arange(signed.shape[1])
-    told_apart = _has_recession_direction(signed, y, loss)
+    told_apart = has_recession_direction(signed, y, loss)
     for j in columns.tolist() if told_apart else ():  # a smallest set of such columns
         fewer = columns[columns != j]
-        columns = fewer if len(fewer) and _has_recession_direction(signed[:, fewer], y, loss) else columns
+        columns = fewer if len(fewer) and has_recession_direction(signed[:, fewer], y, loss) else columns
     names = [repr(data.names[j]) for j in data.adjusting[columns[columns >= first] - first].tolist()]
     columns_named = f"{plural(len(names), 'column')} {abbreviate_list(names)}"
     why = f"the fit of {columns_named} is so close to one without finite coefficients that it cannot be certified"
@@ -489,7 +489,7 @@ def _refuse(data: StandardData, rows: IntArray, where: str) -> None:
     )
 
 
-def _has_recession_direction(Z: FloatArray, y: FloatArray, loss: RowLoss) -> bool:
+def has_recession_direction(Z: FloatArray, y: FloatArray, loss: RowLoss) -> bool:
     """Return True if a direction moves some margins such that no loss ever rises."""
     from scipy.optimize import linprog  # imported here since most runs do not need it
 

@@ -1,4 +1,4 @@
-"""The bootstrap and stability selection of a record as text and tables, for the screen and for the report."""
+"""The bootstrap, stability selection and inference by splits of a record, for the screen and for the report."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from sparsecv_mio.certificate.inference_parts import Bootstrap, DrawPlan, StabilitySelection
+from sparsecv_mio.certificate.inference_parts import Bootstrap, DrawPlan, Inference, StabilitySelection
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.digits import format_number, several
+from sparsecv_mio.digits import format_interval, format_number, several
 from sparsecv_mio.report.document import ReportTable, report_table
 from sparsecv_mio.report.layout import gap_in_words, join_names, print_table, say
 
@@ -26,7 +26,7 @@ class DrawSummary:
 
 
 def summarise_draws(record: Record) -> list[DrawSummary]:
-    """Return the summaries of the bootstrap and of stability selection, if the record has them.
+    """Return the summaries of the bootstrap, stability selection and inference by splits, if the record has them.
 
     Parameters
     ----------
@@ -38,11 +38,13 @@ def summarise_draws(record: Record) -> list[DrawSummary]:
         summaries.append(_describe_bootstrap(record, record.bootstrap))
     if record.stability_selection is not None:
         summaries.append(_describe_stability_selection(record.stability_selection))
+    if record.inference is not None:
+        summaries.append(_describe_inference(record.inference))
     return summaries
 
 
 def print_draws(console: Console, record: Record, brief: bool, full: bool) -> None:
-    """Print the bootstrap and stability selection of a record.
+    """Print the bootstrap, stability selection and inference by splits of a record.
 
     Parameters
     ----------
@@ -121,3 +123,30 @@ def _describe_stability_selection(found: StabilitySelection) -> DrawSummary:
     caption = f"Selection frequencies over the {several(found.pairs, 'complementary pair')} of halves."
     table = report_table(caption, ("feature", "halves", "frequency"), rows, words=1)
     return DrawSummary("stability selection", tuple(lines), (table,))
+
+
+def _describe_inference(found: Inference) -> DrawSummary:
+    n_done, error, level = len(found.splits), 1.0 - found.level, f"{100.0 * found.level:.4g}%"
+    small = tuple(term.term for term in found.terms if term.p_value <= error)
+    reasons = [split.note for split in found.splits if split.note]
+    lines = [
+        *_describe_plan(found.plan, n_done, sum(split.status == "proved" for split in found.splits), "halves"),
+        f"p-values of at most {format_number(error, 3)} have: {join_names(small) or 'no feature'}; the probability of "
+        "such a p-value for any feature without effect is at most the same number",
+    ]
+    if reasons:
+        lines.append(f"{len(reasons):,} of {n_done:,} halves test no feature; the first reason: {reasons[0]}")
+    rows = []
+    for term in found.terms:
+        interval = "not finite"
+        if term.interval_lower is not None and term.interval_upper is not None:
+            interval = format_interval(term.interval_lower, term.interval_upper)
+        estimate = "none" if term.estimate is None else format_number(term.estimate, 4)
+        rows.append((term.term, f"{term.n_chosen:,}", format_number(term.p_value, 3), estimate, interval))
+    caption = (
+        f"P-values over all splits, median estimates, and intervals of level {level} for all coefficients together, "
+        "given that the model contains the feature. A feature that no half chose has the p-value 1."
+    )
+    heads = ("feature", "models", "p-value", "estimate", f"{level} interval")
+    table = report_table(caption, heads, rows, words=1)
+    return DrawSummary("tests of features on the halves that did not choose them", tuple(lines), (table,))

@@ -1,4 +1,4 @@
-"""The options `--bootstrap` and `--stability-selection` of `sparsecv solve`."""
+"""The options `--bootstrap`, `--stability-selection` and `--infer` of `sparsecv solve`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from sparsecv_mio.certificate.read_back import read_record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 
 
@@ -44,6 +45,26 @@ def test_answer_record_report_and_verification(table: str, tmp_path: Path, capsy
     assert "6 bootstrap draws of 30 rows" in quiet and "Most frequent models" not in quiet
 
 
+def test_inference_by_splits(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("statsmodels")
+    answer, stored = str(tmp_path / "answer.json"), str(tmp_path / "draws.jsonl")
+    words = ["solve", table, "-t", "y", "--gamma", "0.1,1", "--tau", "1:2", "--folds", "3", "--json", answer]
+    words += ["--infer", "splits:6", "--stability-selection", "3", "--draw-file", stored]
+    assert run(words) == 0
+    said = capsys.readouterr().out
+    assert "6 halves of 30 rows (seed 0), each searched again" in said
+    assert "p-values of at most 0.05 have: a" in said and "95% interval" in said
+    record = read_record(answer)
+    assert isinstance(record, Record) and record.inference is not None and len(record.inference.splits) == 6
+    assert run(["verify", answer, table, "-q"]) == 0
+    assert "only read: models that halves of the rows chose" in capsys.readouterr().out
+    assert run(["report", answer, "-o", str(tmp_path / "report.md")]) == 0
+    assert "Tests of features on the halves that did not choose them" in (tmp_path / "report.md").read_text("utf-8")
+    assert run([*words, "--quiet"]) == 0  # the stored halves with warm starts are not those of the tests
+    assert read_record(answer).inference == record.inference  # type: ignore[union-attr]
+    assert len(Path(stored).read_text("utf-8").splitlines()) == 1 + 6 + 6
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -55,6 +76,11 @@ def test_answer_record_report_and_verification(table: str, tmp_path: Path, capsy
         ("--bootstrap 5 --model average", "--bootstrap: not supported with --model average"),
         ("--bootstrap 5 --criterion common", "--bootstrap: not supported with --criterion common"),
         ("--bootstrap 5 --folds forward:5", "draws of single rows would break the order of time"),
+        ("--infer naive", "--infer: 'naive' is not offered: the rows that chose the features would also test them"),
+        ("--infer splits:0", "--infer: 'splits:0' is not of the form splits:B"),
+        ("--infer splits:5 --gamma 0.1..1", "--infer: requires a grid of gammas"),
+        ("--infer splits:5 --criterion common", "--infer: not supported with --criterion common"),
+        ("--infer splits:5 --folds forward:5", "draws of single rows would break the order of time"),
     ],
 )
 def test_wrong_options_are_one_line(words: str, message: str, table: str, capsys: pytest.CaptureFixture[str]) -> None:

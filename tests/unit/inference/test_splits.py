@@ -1,0 +1,161 @@
+"""Inference by splits: tests on the other half, the record that states them, and its verification."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsecv_mio as sc
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.weights import weighted_rows
+from sparsecv_mio.errors import BadInput, SparseCVWarning
+from sparsecv_mio.inference.draws import half_draws
+from sparsecv_mio.inference.splits import infer, parse_splits
+from sparsecv_mio.targets import Loss
+
+sm: Any = pytest.importorskip("statsmodels.api")
+
+RNG = np.random.default_rng(65)
+N = 72
+X = RNG.normal(size=(N, 4))
+GROUPS = np.arange(N) // 3
+SIGNAL = 1.5 * X[:, 0] - X[:, 1]
+TARGETS = {
+    Loss.SQUARED: SIGNAL + RNG.normal(size=N),
+    Loss.LOGISTIC: (SIGNAL + RNG.logistic(size=N) > 0.0).astype(float),
+    Loss.POISSON: RNG.poisson(np.exp(1.0 + 0.5 * SIGNAL)).astype(float),
+}
+GRID: dict[str, Any] = {"gammas": [0.01], "taus": [1, 2], "threads": 1}
+
+
+def make_data(loss: Loss = Loss.SQUARED, columns: Any = X) -> Dataset:
+    return Dataset.from_arrays(columns, TARGETS[loss], aux={"g": GROUPS})
+
+
+def solve_case(name: str) -> tuple[Record, Dataset]:
+    """Return a record of a kind, and its data."""
+    if name in ("logistic", "poisson"):
+        data = make_data(Loss(name))
+        return sc.solve(data, folds="4", loss=name, **GRID), data
+    if name == "weights":
+        data = weighted_rows(make_data(), RNG.uniform(0.5, 2.0, size=N), "w")
+        return sc.cross_validate(data, sc.make_folds("4", data), **GRID), data
+    data = make_data()
+    given: dict[str, Any] = {"groups": {"folds": "groups:g:4"}, "adjust": {"adjust": "x3", "intercept": "none"}}.get(
+        name, {}
+    )
+    return sc.solve(data, **{"folds": "4"} | GRID | given), data
+
+
+@pytest.mark.parametrize("name", ["squared", "logistic", "poisson", "weights", "groups", "adjust"])
+def test_the_record_states_the_tests_and_verify_recomputes_them(name: str) -> None:
+    record, data = solve_case(name)
+    given = infer(record, data, "splits:3", seed=1)
+    assert given.inference is not None and len(given.inference.splits) == 3
+    found = Record.from_json(given.to_json())
+    assert found == given and found.warnings == record.warnings
+    report = sc.verify(found, data)
+    assert report.ok, report.failures
+    assert "models that halves of the rows chose" in report.verdict
+    assert given.inference.covariance == ("jackknife" if name in ("weights", "groups") else "classical")
+    assert given.inference.plan.units == ("groups of g" if name == "groups" else "rows")
+    assert all(test.term != "x3" for split in given.inference.splits for test in split.tests) or name != "adjust"
+    first = given.inference.splits[0]
+    for change in (
+        replace(first, tests=(replace(first.tests[0], p_value=first.tests[0].p_value * 0.5 + 1e-9), *first.tests[1:])),
+        replace(first, support=(*first.support[1:], "x2" if "x2" not in first.support else "x3")),
+        replace(first, df=first.df + 1),
+    ):
+        changed = replace(given.inference, splits=(change, *given.inference.splits[1:]))
+        assert not sc.verify(replace(given, inference=changed), data).ok
+
+
+def test_the_other_half_tests_the_model() -> None:
+    record, data = solve_case("squared")
+    inference = infer(record, data, "splits:4", seed=3).inference
+    assert inference is not None
+    for split, draw in zip(inference.splits, half_draws(data, sc.make_folds("4", data), 4, 3), strict=True):
+        rows = np.setdiff1d(np.arange(N), draw.rows)
+        columns = [data.names.index(name) for name in split.support]
+        fit = sm.OLS(data.y[rows], sm.add_constant(X[rows][:, columns])).fit()
+        assert split.n_test == len(rows) and split.df == fit.df_resid
+        assert [test.p_value for test in split.tests] == pytest.approx(fit.pvalues[1:])
+
+
+def test_altered_combinations_do_not_hold() -> None:
+    record, data = solve_case("squared")
+    given = infer(record, data, "splits:3")
+    inference = given.inference
+    assert inference is not None and inference.terms[0].interval_lower is not None
+    first, *others = inference.terms
+    for name in ("p_value", "estimate", "interval_lower", "interval_upper"):
+        terms = (replace(first, **{name: getattr(first, name) * (1.0 + 1e-5)}), *others)
+        assert (
+            not sc.verify(replace(given, inference=replace(inference, terms=terms)), data).ok or first.p_value < 1e-12
+        )
+    for change in (
+        {"terms": tuple(others)}, {"covariance": "jackknife"}, {"level": 0.9},
+        {"plan": replace(inference.plan, units="groups")}, {"plan": replace(inference.plan, seed=5)},
+        {"splits": inference.splits[::-1]}, {"splits": ()}, 
+        {"plan": replace(inference.plan, requested=1)}, {"plan": replace(inference.plan, requested=10**9)},
+    ):  # fmt: skip
+        assert not sc.verify(replace(given, inference=replace(inference, **change)), data).ok, change
+
+
+def test_levels_of_a_factor_are_one_term() -> None:
+    level = RNG.integers(3, size=N)
+    table = {"y": TARGETS[Loss.SQUARED] + 3.0 * (level == 1), "a": X[:, 0], "f": np.array(["u", "v", "w"])[level]}
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(table)
+    record = sc.solve(frame, "y", encode="onehot", count="factors", folds="4", gammas=[0.01], taus=[2], threads=1)
+    found = infer(record, frame, "splits:3")
+    assert found.inference is not None
+    assert {term.term for term in found.inference.terms} == {"a", "f"}
+    assert [term.estimate is None for term in found.inference.terms if term.term == "f"] == [True]
+    assert sc.verify(found, frame).ok
+
+
+def test_finished_splits_are_stored_and_kept_at_a_limit(tmp_path: Path) -> None:
+    record, data = solve_case("squared")
+    store = str(tmp_path / "splits")
+    stop = threading.Event()
+    stop.set()
+    with pytest.warns(SparseCVWarning, match="interrupted after 0 of 2 draws"):
+        none = infer(record, data, "splits:2", stop=stop)
+    assert none.inference is None and none.warnings[-1] == "infer: the run was interrupted after 0 of 2 draws"
+    few = infer(record, data, "splits:2", store=store)
+    more = infer(record, data, "splits:4", store=store)
+    assert more.inference is not None and few.inference is not None
+    assert more.inference.splits[:2] == few.inference.splits
+    assert more == infer(record, data, "splits:4")
+    with pytest.raises(BadInput, match="infer: file .* has the draws of another question"):
+        infer(sc.solve(data, folds="5", **GRID), data, store=store)
+    with pytest.warns(SparseCVWarning, match="time limit ended after 0 of 3 draws"):
+        late = infer(record, data, "splits:3", time_limit=1e-6)
+    assert late.inference is None
+
+
+@pytest.mark.parametrize("text", ["splits", "splits:0", "splits:x", "splits:-1", "splits:100001", ""])
+def test_other_methods_are_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="infer: .* is not of the form splits:B .*give splits:50"):
+        parse_splits(text)
+
+
+def test_naive_p_values_are_refused_with_the_reason() -> None:
+    with pytest.raises(BadInput, match="infer: 'naive' is not offered: the rows that chose .* give splits:50"):
+        parse_splits("naive")
+
+
+def test_procedures_that_cannot_be_repeated_are_refused() -> None:
+    data = make_data()
+    ordered = sc.solve(data, folds="forward:4", **GRID)
+    with pytest.raises(BadInput, match="order of time"):
+        infer(ordered, data)
+    with pytest.raises(BadInput, match="level: 95 is not between 0 and 1"):
+        infer(ordered, data, level=95)
