@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from threading import Event
@@ -38,6 +38,7 @@ from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
 from sparsecv_mio.search.answer.fold_models import check_of_record
 from sparsecv_mio.search.deadline import Deadline, interruptible, run_within_limit
+from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.words import Intercept, Scale
 
 ABESS = "abess"
@@ -71,8 +72,8 @@ def parse_baselines(given: str | Iterable[str]) -> tuple[str, ...]:
     >>> parse_baselines("lasso,ridge")
     ('lasso', 'ridge')
     """
-    words = [word.strip() for word in given.split(",")] if isinstance(given, str) else list(given)
-    names = tuple(match_keyword(word, METHODS, "baselines") for word in words)
+    words = given.split(",") if isinstance(given, str) else given if isinstance(given, Iterable) else [given]
+    names = tuple(match_keyword(str(word).strip(), METHODS, "baselines") for word in words)
     if not names or len(set(names)) < len(names):
         raise BadInput(f"baselines: {', '.join(names) or 'the list is empty'}; give each of {', '.join(METHODS)} once")
     with naming_extras():
@@ -304,6 +305,32 @@ def with_baselines(
     return replace(record, warnings=warnings, baselines=Baselines(done, versions) if done else None)
 
 
+def compare_on_rows(
+    record: Record, dataset: Dataset, plan: FoldPlan, baselines: str | Iterable[str], time_limit: float | None,
+    stop: Event | None = None,
+) -> Record:  # fmt: skip
+    """Return the record with baselines, as `compare_baselines` does, from rows in the form of the loss.
+
+    Parameters
+    ----------
+    record : Record
+        Record of a search.
+    dataset : Dataset
+        Data of the record, in the form of its loss.
+    plan : FoldPlan
+        Folds of the record.
+    baselines : str or iterable of str
+        Names of baselines.
+    time_limit : float or None
+        Time limit in seconds.
+    stop : threading.Event, optional
+        Event that ends the fits; the first Ctrl-C by default.
+    """
+    methods, limits = parse_baselines(baselines), SearchOptions.of(time_limit=time_limit)
+    with interruptible() if stop is None else nullcontext(stop) as event:
+        return with_baselines(record, dataset, plan, methods, Deadline.from_options(limits, event))
+
+
 def compare_baselines(
     record: Record, data: Any, *, baselines: str | Iterable[str] = DEFAULT_METHODS, folds: AnyFolds | None = None,
     time_limit: float | None = None, stop: Event | None = None,
@@ -357,10 +384,6 @@ def compare_baselines(
     """
     if not isinstance(record, Record):
         raise BadInput("baselines: requires a record of `solve` with criterion folds; give such a record")
-    methods = parse_baselines(baselines)
     dataset, plan = rows_and_folds_of_record(record, data, folds)
     check_of_record(record, dataset, plan)
-    if stop is not None:
-        return with_baselines(record, dataset, plan, methods, Deadline(time_limit, stop))
-    with interruptible() as stop:
-        return with_baselines(record, dataset, plan, methods, Deadline(time_limit, stop))
+    return compare_on_rows(record, dataset, plan, baselines, time_limit, stop)

@@ -46,7 +46,7 @@ from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.model_space import RESTRICTIONS, Column, Restrictions, default_gammas, parse_gammas, parse_taus
 from sparsecv_mio.report.record_words import edge_hints
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.deadline import Deadline, interruptible
+from sparsecv_mio.search.deadline import interruptible
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.sklearn.kept import MOST_KEPT, KeptSearch
@@ -564,11 +564,9 @@ class ChosenByCV:
         Record
             Copy of `record_` with `baselines`, as from :func:`sparsecv_mio.compare_baselines`.
         """
-        from sparsecv_mio.inference.baselines import parse_baselines, with_baselines
+        from sparsecv_mio.inference.baselines import compare_on_rows
 
-        data, methods = self._search, parse_baselines(baselines)
-        with interruptible(type(self).__name__) as stop:
-            return with_baselines(self.record_, data.dataset, data.folds, methods, Deadline(time_limit, stop))
+        return compare_on_rows(self.record_, self._search.dataset, self._search.folds, baselines, time_limit)
 
     def bootstrap(self: Any, draws: int = 200, **options: Any) -> Record:
         """Repeat the whole procedure on bootstrap draws of the rows of the fit.

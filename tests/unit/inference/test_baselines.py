@@ -350,8 +350,14 @@ def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [("lasso,lso", "baselines: unknown word 'lso'"), ("lasso,lasso", "once"), ([], "the list is empty"), ("", "''")],
-)
+    [
+        ("lasso,lso", "baselines: unknown word 'lso'"),
+        ("lasso,lasso", "once"),
+        (3, "'3'"),
+        ([], "the list is empty"),
+        ("", "''"),
+    ],
+)  # fmt: skip
 def test_wrong_names_are_refused(given: Any, words: str) -> None:
     with pytest.raises(BadInput, match=words):
         parse_baselines(given)
@@ -446,7 +452,7 @@ def test_a_stop_keeps_the_baselines_that_are_done(monkeypatch: pytest.MonkeyPatc
     assert record.baselines is not None and [one.method for one in record.baselines.methods] == ["lasso"]
     assert record.warnings[-1] == "baselines: the run was interrupted before these were fitted: ridge, elasticnet"
     assert verify(record, rows("squared")).ok
-    record = compare_baselines(plain, rows("squared"), time_limit=0.0)
+    record = compare_baselines(plain, rows("squared"), time_limit=1e-9)
     assert (
         record.baselines is None
         and "the time limit ended before these were fitted: lasso, ridge" in record.warnings[-1]
@@ -455,6 +461,8 @@ def test_a_stop_keeps_the_baselines_that_are_done(monkeypatch: pytest.MonkeyPatc
 
 
 def test_data_and_records_of_other_kinds_are_refused() -> None:
+    with pytest.raises(BadInput, match="time_limit: 'x' is not a number"):
+        compare_baselines(answered(), rows("squared"), time_limit="x")  # type: ignore[arg-type]
     path = sc.best_subsets(rows("squared"), gammas=[0.1], taus=[1], threads=1)
     with pytest.raises(BadInput, match="requires a record of `solve`"):
         compare_baselines(path, rows("squared"))  # type: ignore[arg-type]
