@@ -149,6 +149,17 @@ def format_percent(share: float) -> str:
     return ">99%" if 0.99 < share < 1.0 else f"{100.0 * share:.0f}%"
 
 
+def format_p_value(value: float) -> str:
+    """Return a p-value with three decimals, rounded up.
+
+    Examples
+    --------
+    >>> format_p_value(0.00012), format_p_value(0.05001), format_p_value(1.0)
+    ('<0.001', '0.051', '1.000')
+    """
+    return "<0.001" if value < 0.001 else f"{math.ceil(1000.0 * value) / 1000.0:.3f}"
+
+
 def round_outward(lower: float, upper: float) -> tuple[str, str]:
     """Return certified bounds with few digits: the lower one rounded down, the upper one rounded up.
 

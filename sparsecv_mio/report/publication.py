@@ -14,7 +14,13 @@ from sparsecv_mio.files import csv_lines, inert
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.report.coefficients import against, requested_references, spreads
 from sparsecv_mio.report.document import Publication, ReportTable, text_of
-from sparsecv_mio.report.journal_numbers import format_column, format_limits, format_percent, format_ratios
+from sparsecv_mio.report.journal_numbers import (
+    format_column,
+    format_limits,
+    format_p_value,
+    format_percent,
+    format_ratios,
+)
 from sparsecv_mio.report.publication_text import find_citations, write_texts
 from sparsecv_mio.report.references import find_references
 
@@ -109,7 +115,24 @@ def _columns_of_draws(record: Record, names: list[str]) -> dict[str, dict[str, s
     if (halves := record.stability_selection) is not None:
         shares = {one.feature: format_percent(one.frequency) for one in halves.features if one.feature in names}
         columns["Halves"] = shares | dict.fromkeys(record.predictor.coefficients.keys() & _forced(record), "forced")
-    return columns
+    return columns | _columns_of_tests(record, names)
+
+
+def _columns_of_tests(record: Record, names: list[str]) -> dict[str, dict[str, str]]:
+    """Return the columns of the tests by splits of the rows; a term in no model has the p-value 1."""
+    if (tests := record.inference) is None:
+        return {}
+    terms, is_ratio = {one.term: one for one in tests.terms}, bool(record.loss.target.ratio)
+    factors = {name for factor in (record.request.restrictions or NONE).count for name in factor}  # one test for all
+    tested = [name for name in names if name not in factors and name not in adjustment_columns(record)]
+    return {
+        f"{100.0 * tests.level:g}% split interval": {
+            one.term: format_limits(one.interval_lower, one.interval_upper, is_ratio)
+            for one in map(terms.get, tested)
+            if one and one.interval_lower is not None and one.interval_upper is not None
+        },
+        "p": {name: format_p_value(terms[name].p_value if name in terms else 1.0) for name in tested},
+    }
 
 
 def _forced(record: Record) -> set[str]:

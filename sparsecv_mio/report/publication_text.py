@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sparsecv_mio.certificate.inference_parts import Inference
 from sparsecv_mio.certificate.read_back import StoredRecord
 from sparsecv_mio.certificate.records import EITHER_SIDE, Record
 from sparsecv_mio.certificate.restrictions import adjustment_columns
@@ -27,6 +28,7 @@ from sparsecv_mio.report.document import CITATION
 from sparsecv_mio.report.journal_numbers import (
     DIGITS,
     describe_bounds,
+    format_p_value,
     format_percent,
     print_number,
     round_number,
@@ -186,7 +188,8 @@ def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
         "frequent_others": [f"{quoted_name(one.feature)} ({format_percent(one.frequency)})" for one in frequent],
         "n_same": sum(set(one.support) == set(record.support) for one in chosen),
         "inclusion_width": math.ceil(max((100.0 * (one.upper - one.lower) for one in features), default=0.0)),
-        "baselines": record.baselines,
+        "inference": record.inference, "baselines": record.baselines,
+        "significant_terms": _list_significant_terms(record.inference),
         "baseline_lines": list(map(_use_symbols, certified_lines(record))),
         "baseline_papers": [BASELINE_PAPERS[one.method] for one in methods],
         "other_terms": others, "measures": _list_measures(record), "fit": _fit_on_all_rows(record, data),
@@ -207,6 +210,12 @@ def _move_estimate(line: str) -> str:
     ('all folds select x (estimate: 1 fold is open)', 'none')
     """
     return re.sub(r"stability: |stability( \(.*?\)): (.*)", r"\2\1", line, count=1, flags=re.DOTALL)
+
+
+def _list_significant_terms(tests: Inference | None) -> list[str]:
+    """Return the terms whose p-value is at most the family-wise error, with their p-values."""
+    terms = () if tests is None else [one for one in tests.terms if one.p_value <= 1.0 - tests.level]
+    return [f"{quoted_name(one.term)} (p = {format_p_value(one.p_value)})".replace("= <", "< ") for one in terms]
 
 
 def _is_binary(data: Dataset, name: str) -> bool:

@@ -22,7 +22,10 @@ from sparsecv_mio.certificate.inference_parts import (
     Bootstrap,
     ChosenModel,
     DrawPlan,
+    Inference,
+    SplitResult,
     StabilitySelection,
+    TermInference,
 )
 from sparsecv_mio.certificate.records import Nested, OneSe, Record
 from sparsecv_mio.cli import run
@@ -207,6 +210,25 @@ def test_baselines_add_sentences(record: Record) -> None:
     assert re.search("Certified over the grid: no CV error of best-subset selection is more than 2[01]%", made.results)
     assert {"tibshirani1996", "zhu2020", "pedregosa2011"} <= set(cited_keys(drawn))
     assert "lasso" not in publication_of(record).methods
+
+
+def test_tests_by_splits_add_columns(record: Record) -> None:
+    first, second = record.support[:2]
+    terms = (
+        TermInference(first, 4, 0.0004, 1.0, -0.5, 2.0),
+        TermInference(second, 3, 0.2, 1.0, None, None),
+        TermInference("other", 3, 0.04, 1.0, None, None),
+    )
+    splits = tuple(SplitResult(i, record.gamma, 2, (first, second), "proved", 0.0) for i in range(4))
+    plan = DrawPlan(5, 7, "rows", record.data.n, False, 1e-4)
+    drawn = replace(record, inference=Inference(plan, 0.95, "classical", splits, terms))
+    made = publication_of(drawn)
+    assert made.table.head[-2:] == ("95% split interval", "p")
+    cells = {name: row[-2:] for name, *row in made.table.rows}
+    assert cells[first] == ["-0.50 to 2.00", "<0.001"] and cells[second] == ["", "0.200"]
+    assert all(cells[name] == ["", "1.000"] for name in record.support[2:]) and cells["(intercept)"] == ["", ""]
+    assert f"at most 0.05 are {first} (p < 0.001), other (p = 0.040); 4 of the 4 choices" in made.results
+    assert "4 random splits (of 5 requested)" in made.methods and "meinshausen2009" in cited_keys(drawn)
 
 
 def test_trials_are_counted(tmp_path: Path) -> None:
