@@ -112,6 +112,14 @@ class DrawnSearch(DrawnModel):
         """Draw the CV errors of the reported pair and of the baselines, with the certified bounds of the grid."""
         return find_implementation("plot_baselines")(self, ax)
 
+    def plot_inclusion(self, ax: Axes | None = None) -> Axes:
+        """Draw the share of bootstrap draws, or else of halves of stability selection, that choose each feature."""
+        return find_implementation("plot_inclusion")(self, ax)
+
+    def plot_intervals(self, ax: Axes | None = None) -> Axes:
+        """Draw the percentile intervals of the coefficients over bootstrap draws."""
+        return find_implementation("plot_intervals")(self, ax)
+
     def plot_roc(self, data: Any, ax: Axes | None = None, folds: Any = None) -> Axes:
         """Draw the ROC curve of held-out rows of a logistic record; needs its data, and folds that came from Python."""
         return find_implementation("plot_roc")(self, _read(self, data), ax, folds)

@@ -43,6 +43,7 @@ from sparsecv_mio.version import __version__
 from sparsecv_mio.words import Method, Model
 
 MIN_PROCESS_SECONDS = 20.0  # minimum remaining work in seconds for which processes are started, which takes seconds
+MIN_DRAW_SECONDS = 10.0  # seconds that a draw may take even if its share of the time is smaller
 POLL_SECONDS = 0.1  # seconds between two looks at Ctrl-C and at the clock
 LATE_SECONDS = 2.0  # seconds after the limit in which a process may return its answer
 MAX_STARTS = 20  # maximum number of supports of the answer that every draw tries first
@@ -81,7 +82,8 @@ class DrawOptions:
     gap : float, optional
         Relative gap of the search over each draw; that of the record by default.
     time_limit : float, optional
-        Time limit of all draws together in seconds. A draw may take an equal share of the remaining time.
+        Time limit of all draws together in seconds. A draw may take an equal share of the remaining time, but
+        at least ten seconds.
     threads : int, optional
         Number of cores; all cores by default.
     store : path, optional
@@ -280,7 +282,7 @@ def _make_reporter(hooks: Hooks, what: str, count: int, deadline: Deadline) -> C
         n_new = n_missing - (count - n_done)
         left = (time.monotonic() - begin) / max(n_new, 1) * (count - n_done)
         stage = f"{what.replace('_', ' ')}: {n_done} of {count} draws done, about {left:.0f} s left"
-        hooks.progress(Progress(n_done, count, 0, 0.0, math.inf, deadline.seconds, stage=stage))
+        hooks.progress(Progress(0, 0, 0, 0.0, math.inf, deadline.seconds, stage=stage))  # no subproblem is counted
 
     return report
 
@@ -313,7 +315,8 @@ def _is_over(deadline: Deadline) -> bool:
 
 def _share_of_draw(deadline: Deadline, n_rounds: float) -> float | None:
     """Return the seconds that a draw may take if so many rounds of draws remain; None without a limit."""
-    return None if deadline.remaining_seconds == math.inf else deadline.remaining_seconds / max(n_rounds, 1.0)
+    left = deadline.remaining_seconds
+    return None if left == math.inf else max(left / max(n_rounds, 1.0), min(left, MIN_DRAW_SECONDS))
 
 
 def _choose_in_worker(draw: Draw, seconds: float | None) -> Choice | None:

@@ -111,13 +111,13 @@ def _describe_stability_selection(found: StabilitySelection) -> DrawSummary:
     lines = [
         *_describe_plan(found.plan, n_done, found.certified, "halves"),
         f"selected with a frequency of at least {threshold} over {several(found.pairs, 'complementary pair')}: {names}",
-        f"bound on the expected number of selected features that a half chooses with a probability of at most "
-        f"{format_number(found.mean_size, 3)} / {found.n_features:,}: {format_number(found.bound, 3)}",
+        f"in expectation, at most {format_number(found.bound, 3)} selected features are rarely chosen: from a half, "
+        f"with a probability of at most {format_number(found.mean_size, 3)} / {found.n_features:,}",
     ]
     if found.bound >= len(found.selected) > 0:
         lines.append(
-            f"this bound says little, because {several(len(found.selected), 'feature')} "
-            f"{'is' if len(found.selected) == 1 else 'are'} selected; smaller tau or a larger threshold lower it"
+            f"this bound is not below the number of selected features ({len(found.selected)}), so it says little; a "
+            "smaller tau or a larger threshold lowers it"
         )
     rows = [(one.feature, one.draws, f"{one.frequency:.3f}") for one in found.features]
     caption = f"Selection frequencies over the {several(found.pairs, 'complementary pair')} of halves."

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from sparsecv_mio.certificate.read_back import read_record
 from sparsecv_mio.certificate.records import Record
@@ -38,8 +39,10 @@ def test_answer_record_report_and_verification(table: str, tmp_path: Path, capsy
     assert run(["report", answer, "-o", str(tmp_path / "report.html")]) == 0
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Bootstrap of the whole procedure" in page and "Stability selection" in page
-    for panel in ("inclusion", "intervals"):
+    for panel, draw in (("inclusion", record.plot_inclusion), ("intervals", record.plot_intervals)):  # type: ignore[union-attr]
         assert run(["plot", answer, "--panel", panel, "-o", str(tmp_path / f"{panel}.svg")]) == 0
+        ax = draw(Figure().subplots())
+        assert [label.get_text() for label in ax.get_yticklabels()][0] == "a" and "bootstrap" in ax.get_title("left")
     assert run([*words, "--quiet"]) == 0
     quiet = capsys.readouterr().out
     assert "6 bootstrap draws of 30 rows" in quiet and "Most frequent models" not in quiet
