@@ -33,6 +33,22 @@ def option_name(name: str) -> str:
     return name.replace("_", "-")
 
 
+def keyword_names(words: str) -> str:
+    """Return a warning with the names of options in Python, unless it has these names already.
+
+    Examples
+    --------
+    >>> keyword_names("--drop id omits the column; --tau 1:3 is faster")
+    '`drop` id omits the column; `taus` 1:3 is faster'
+    """
+    plural = {"tau": "taus", "gamma": "gammas"}
+    if "in Python)" in words:
+        return words
+    return re.sub(
+        r"(?<!\S)--([a-z][a-z-]*)", lambda found: f"`{plural.get(found[1], found[1].replace('-', '_'))}`", words
+    )
+
+
 def plain_scalar(value: Any) -> Any:
     """Return a numpy scalar as the equivalent Python bool, number or text, and any other value unchanged.
 

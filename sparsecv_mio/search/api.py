@@ -49,7 +49,7 @@ from sparsecv_mio.data.reading_options import OVER_ALL_ROWS, Reading
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.table_facts import collect_answer_warnings
-from sparsecv_mio.declared_options import OF_TABLES, keywords_are
+from sparsecv_mio.declared_options import OF_TABLES, keyword_names, keywords_are
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError, SparseCVWarning
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, GammaInterval, Restrictions, interval
 from sparsecv_mio.parallel import Hands, open_workers
@@ -704,7 +704,7 @@ def solve(
         else:
             record = cross_validate(dataset, plan, gammas=gammas, taus=taus, options=options, hooks=hooks)
     for words in record.warnings:
-        warnings.warn(words, SparseCVWarning, stacklevel=2)
+        warnings.warn(keyword_names(words), SparseCVWarning, stacklevel=2)
     return record
 
 

@@ -248,7 +248,7 @@ def _describe_value(value: object, name: str, row: int) -> str:
     if isinstance(value, str):
         return f"text {shown} in row {row}{TEXT_CELLS}"
     if isinstance(value, date):
-        days = f"(X[{name!r}] - X[{name!r}].min()).dt.days"
+        days = f"(X[{name!r}] - X[{name!r}].min()).dt.days (pandas) or .dt.total_days() (polars)"
         return f"the date {value!s:.10} in row {row}; convert the column to numbers of days, for example by {days}"
     return f"a value of type {type(value).__name__} in row {row} ({shown}); give one real number in each cell"
 
@@ -654,7 +654,7 @@ def cv_results(record: Record, mse_path: FloatArray | None = None, weights: Floa
 
     Scores are negative mean squared errors, NaN if a limit left a pair without one. Scores of pairs that are not solved
     are estimates; their `lower` and `upper` bounds are certified. Means are over rows, so a fold counts by the number
-    of rows that it scores.
+    of rows that it scores. With tied subsets, the choice minimises `upper`, so another pair may have rank 1.
 
     Parameters
     ----------
