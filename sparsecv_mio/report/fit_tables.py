@@ -102,6 +102,9 @@ def _print_models(
     print_table(console, ("tau", *measures[0], *heads), lines, text=heads[-1:])
     best = best_sizes([row.tau for row in rows], fits) if len(rows) > 1 else ""
     say(console, f"{best} (assumes a small gamma: {_degrees(record)})" if best else "", style="dim")
+    most = (record.request.restrictions or NONE).n_selectable_features(record.data.p)
+    if f": {rows[-1].tau}" in best and rows[-1].tau < most:
+        say(console, f"tau = {rows[-1].tau} is the largest compared; larger models may be better", style="dim")
     if any(math.isnan(getattr(fit, name, 0.0)) for fit in fits for name in ("adjusted", "cp", "bic")):
         say(console, UNDEFINED, style="dim")
     _explain_glm_measures(console, [fit for fit in fits if isinstance(fit, GlmCriteria)], record)

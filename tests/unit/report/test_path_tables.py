@@ -40,6 +40,7 @@ def test_a_size_is_a_line_and_a_gamma_has_models() -> None:
     assert list(by_tau) == [1, 2, 3, 4] and all(line[6] == "3/3" for line in by_tau.values())
     assert by_tau[2][5] == "0.1" and by_tau[3][5] == "1" and by_tau[2][7:] == ["lcavol,", "lweight"]
     assert any(line.startswith("best tau by adjusted R^2: 4, by Cp: 4, by BIC: 3 (") for line in lines)
+    assert "tau = 4 is the largest compared; larger models may be better" in lines
     full = printed(lambda console: print_path(console, record, rows, full=True), 200)
     assert full.count("best subsets on all rows, gamma = ") == 3 and "+0.6" in full and "up to gamma" not in full
 
