@@ -606,6 +606,25 @@ class ChosenByCV:
 
         return stability_selection(self.record_, **self._draw_options(options), pairs=pairs)
 
+    def infer(self: Any, method: str = "splits:50", **options: Any) -> Record:
+        """Test features on halves of the rows of the fit that did not choose them.
+
+        Parameters
+        ----------
+        method : str
+            Text `splits:B`, where B is the number of splits.
+        **options
+            Options of :func:`sparsecv_mio.infer`; the number of threads is `n_jobs` by default.
+
+        Returns
+        -------
+        Record
+            The record of the fit with `inference`.
+        """
+        from sparsecv_mio.inference.splits import infer
+
+        return infer(self.record_, **self._draw_options(options), method=method)
+
     def _draw_options(self: Any, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the data and folds of the fit, and options of draws."""
         search = self._search

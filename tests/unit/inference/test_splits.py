@@ -43,6 +43,10 @@ def solve_case(name: str) -> tuple[Record, Dataset]:
     if name in ("logistic", "poisson"):
         data = make_data(Loss(name))
         return sc.solve(data, folds="4", loss=name, **GRID), data
+    if name == "trials":
+        trials = 1 + np.arange(N) % 4
+        data = Dataset.from_arrays(X, RNG.binomial(trials, 1.0 / (1.0 + np.exp(-SIGNAL))), aux={"n": trials})
+        return sc.solve(data, folds="4", loss="logistic", trials="n", **GRID), data
     if name == "weights":
         data = weighted_rows(make_data(), RNG.uniform(0.5, 2.0, size=N), "w")
         return sc.cross_validate(data, sc.make_folds("4", data), **GRID), data
@@ -53,7 +57,7 @@ def solve_case(name: str) -> tuple[Record, Dataset]:
     return sc.solve(data, **{"folds": "4"} | GRID | given), data
 
 
-@pytest.mark.parametrize("name", ["squared", "logistic", "poisson", "weights", "groups", "adjust"])
+@pytest.mark.parametrize("name", ["squared", "logistic", "poisson", "weights", "trials", "groups", "adjust"])
 def test_the_record_states_the_tests_and_verify_recomputes_them(name: str) -> None:
     record, data = solve_case(name)
     given = infer(record, data, "splits:3", seed=1)
@@ -63,7 +67,7 @@ def test_the_record_states_the_tests_and_verify_recomputes_them(name: str) -> No
     report = sc.verify(found, data)
     assert report.ok, report.failures
     assert "models that halves of the rows chose" in report.verdict
-    assert given.inference.covariance == ("jackknife" if name in ("weights", "groups") else "classical")
+    assert given.inference.covariance == ("jackknife" if name in ("weights", "trials", "groups") else "classical")
     assert given.inference.plan.units == ("groups of g" if name == "groups" else "rows")
     assert all(test.term != "x3" for split in given.inference.splits for test in split.tests) or name != "adjust"
     first = given.inference.splits[0]

@@ -1,9 +1,10 @@
-"""The methods `bootstrap` and `stability_selection` of the estimators."""
+"""The methods `bootstrap`, `stability_selection` and `infer` of the estimators."""
 
 from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,9 @@ def test_methods_repeat_the_procedure_of_the_fit(model: Any, y: Any, given: dict
     assert model.record_.bootstrap is None
     halves = model.stability_selection(2, threshold=0.9).stability_selection
     assert halves.pairs == 2 and halves.plan.requested == 4
+    if find_spec("statsmodels") is not None:
+        tested = model.infer("splits:3", seed=1).inference
+        assert tested.plan.requested == len(tested.splits) == 3 and tested.terms[0].term == "x0"
     again = pickle.loads(pickle.dumps(model))
     assert again.bootstrap(4, seed=1).bootstrap == found
 
