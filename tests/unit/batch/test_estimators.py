@@ -25,7 +25,7 @@ from sparsecv_mio.batch.peers import (
 from sparsecv_mio.batch.task_folder import BatchFolder
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.loss_targets import prepare_for_loss
+from sparsecv_mio.data.loss_targets import TargetColumns, prepare_for_loss
 from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
 from sparsecv_mio.targets import Loss
@@ -130,7 +130,7 @@ def test_every_peer_of_classes_and_counts_predicts_in_units_of_the_file(loss: Lo
     data = (
         prepare_for_loss(OF_CLASSES, loss)
         if loss is Loss.LOGISTIC
-        else prepare_for_loss(of_counts, loss, exposure="days")
+        else prepare_for_loss(of_counts, loss, columns=TargetColumns(exposure="days"))
     )
     try:
         fitted = run_estimator(name, data, PLAN, {"loss": loss})
