@@ -358,10 +358,10 @@ def _read(data: str, request: SolveRequest, how: SearchOptions) -> _SearchRun:
         request.draws.check(question)
     methods: tuple[str, ...] = ()
     if request.baselines is not None:
-        from sparsecv_mio.inference.baselines import check_supported, parse_baselines
+        from sparsecv_mio.inference.baselines import check_methods, parse_baselines
 
         methods = parse_baselines(request.baselines)
-        check_supported(methods, dataset, how.restrictions)
+        check_methods(methods, dataset, how.restrictions)
     if request.restrictions["count"] is None:
         how = session.count_factors_together(question, request.quiet)
     return _SearchRun(dataset, plan, how, methods)
@@ -376,7 +376,7 @@ def _run_search(request: SolveRequest, run: _SearchRun, levels: References, stop
     from sparsecv_mio.search.question import Question
 
     if run.methods:
-        from sparsecv_mio.inference.baselines import with_baselines
+        from sparsecv_mio.inference.baselines import add_baselines
 
     import_module("sparsecv_mio.report.record_tables")  # after a limit there is no time to load it
     request.check_checkpoint()
@@ -402,7 +402,7 @@ def _run_search(request: SolveRequest, run: _SearchRun, levels: References, stop
             how = replace(how, time_limit=(1.0 - BASELINES_SHARE) * how.time_limit)
         record = answer(run.dataset, run.plan, gammas=every or grid, taus=request.tau, options=how, hooks=hooks)
         if run.methods:
-            record = with_baselines(record, run.dataset, run.plan, run.methods, deadline)
+            record = add_baselines(record, run.dataset, run.plan, run.methods, deadline)
         if request.draws is not None:
             record = request.draws.add_to(record, question, deadline)
         run.record = with_reference(record, levels)

@@ -83,7 +83,7 @@ def parse_baselines(given: str | Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def check_supported(methods: Sequence[str], dataset: Dataset, restrictions: Restrictions | None) -> None:
+def check_methods(methods: Sequence[str], dataset: Dataset, restrictions: Restrictions | None) -> None:
     """Raise `BadInput` for baselines that do not support adjustment columns, or offsets of classes.
 
     Parameters
@@ -180,7 +180,7 @@ class ComparedRows:
         Z = np.hstack([ones, X[:, self.free]])
         return FitRows(X[:, self.penalised], Z, y - self.y_centre, v, loss, self.record.loss.is_quadratic)
 
-    def in_file_units(self, models: FloatArray, fold: int | None) -> FloatArray:
+    def convert_to_file_units(self, models: FloatArray, fold: int | None) -> FloatArray:
         """Return the (M, 1 + p) intercepts and coefficients of models in units of the file."""
         has_intercept, scales = int(self.record.data.intercept == Intercept.FOLD), self.scales_of(self.rows_of(fold))
         scaled = np.zeros((len(models), 1 + self.dataset.p))
@@ -243,13 +243,13 @@ def fit_baseline(method: str, compared: ComparedRows, check_time: Callable[[], N
     errors, width = np.empty((k, len(candidates))), 1 + compared.dataset.p
     for fold in range(k):
         check_time()
-        models = compared.in_file_units(fit(compared.fit_rows(fold)), fold)
+        models = compared.convert_to_file_units(fit(compared.fit_rows(fold)), fold)
         errors[fold] = compared.held_out_errors(models, fold)
         fold_models += [models] if k * width <= MAX_STORED_COEFFICIENTS else []
     check_time()
     sums = errors.sum(axis=0)
     best = int(np.argmin(np.where(np.isfinite(sums), sums, np.inf)))
-    model = compared.in_file_units(fit(compared.fit_rows(None)), None)[best]
+    model = compared.convert_to_file_units(fit(compared.fit_rows(None)), None)[best]
     names, free = compared.dataset.names, compared.free.tolist()
     support = [j for j in np.flatnonzero(model[1:]).tolist() if j not in free]
     comparison: dict[str, Any] = compare_with_pair(record, scored, errors[:, best])
@@ -263,7 +263,7 @@ def fit_baseline(method: str, compared: ComparedRows, check_time: Callable[[], N
     )  # fmt: skip
 
 
-def with_baselines(
+def add_baselines(
     record: Record, dataset: Dataset, plan: FoldPlan, methods: Sequence[str], deadline: Deadline
 ) -> Record:
     """Return the record with baselines; after a limit or Ctrl-C with those that were done, and a warning.
@@ -293,7 +293,7 @@ def with_baselines(
         for method in methods:
             fitted.append(fit_baseline(method, compared, check_time))
 
-    check_supported(methods, dataset, record.request.restrictions)
+    check_methods(methods, dataset, record.request.restrictions)
     with suppress(OutOfTime):
         run_within_limit(fit_all, deadline, lambda: None)
     done, warnings = tuple(fitted), record.warnings
@@ -328,7 +328,7 @@ def compare_on_rows(
     """
     methods, limits = parse_baselines(baselines), SearchOptions.of(time_limit=time_limit)
     with interruptible() if stop is None else nullcontext(stop) as event:
-        return with_baselines(record, dataset, plan, methods, Deadline.from_options(limits, event))
+        return add_baselines(record, dataset, plan, methods, Deadline.from_options(limits, event))
 
 
 def compare_baselines(

@@ -182,7 +182,7 @@ def test_offsets_of_classes_are_added_to_the_predictors() -> None:
             assert one.fold_errors[fold] == pytest.approx(error, rel=1e-4)
     with pytest.raises(BadInput, match="baselines: abess does not support offset with two classes"):
         encoded, _ = rows_and_folds_of_record(record, data)
-        baselines.check_supported(["abess"], encoded, None)
+        baselines.check_methods(["abess"], encoded, None)
 
 
 def test_the_penalty_has_the_smallest_cv_error_of_the_path() -> None:
@@ -273,7 +273,7 @@ def test_adjustment_columns_are_not_penalised_and_forced_out_ones_are_absent() -
     assert verify(record, data).ok
     assert Record.from_json(record.to_json()) == record
     with pytest.raises(BadInput, match="baselines: abess does not support adjust"):
-        baselines.check_supported(["abess"], data, record.request.restrictions)
+        baselines.check_methods(["abess"], data, record.request.restrictions)
 
 
 def make_rows(loss: str, seed: int = 0) -> FitRows:
