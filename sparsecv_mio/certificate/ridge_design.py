@@ -40,7 +40,7 @@ from sparsecv_mio.units import CROSSING_RTOL, OUTWARD, PROVED_RTOL, ROUNDING, TI
 
 CORRELATED_AT_ONCE = 10**9  # fold rows times squared columns, up to which the correlations of every fold are computed
 IDENTITY_ROWS = 12
-BOUNDED_WORK = 1e5  # operations of a fit within bounds, averaged over the supports of a fold
+BOUNDED_WORK = 2e5  # operations of a fit within bounds, averaged over the supports of a fold
 DIRECT_WORK = 5e8  # operations k n tau^2 of refits of all folds, beyond which the leave-out identity is used
 NOISE = ROUNDING / 2.0  # of the target and a residual: 1,000 ulps of a long double, for sums and factors
 RESIDUAL = 8.0 * ROUNDING  # rounding of a residual of the search, relative to the largest centred target
@@ -441,20 +441,22 @@ class RidgeDesign(Design):
     def _fit_bounded_supports(
         self, allowed: AllowedSupports, sets: list[IntArray], gamma: float, of_rows: FoldMoments, train: IntArray | None
     ) -> Fits:
-        """Fit sets within their bounds in the order of their fits without bounds, which are lower bounds."""
-        square, best, models = float(self.unit.t @ self.unit.t), np.inf, list[tuple[RidgeFit, bool]]()
-        rows = [row for supports in sets for row in supports]
+        """Fit the sets within their bounds that may be optimal by fits from moments, if these lose no digits."""
+        rows, room = [row for supports in sets for row in supports], CANDIDATE_SHARE * float(self.unit.t @ self.unit.t)
         value = np.concatenate([gram_objectives(of_rows, gamma, supports) for supports in sets])
-        for i in np.argsort(value, kind="stable").tolist():
-            if value[i] > best * (1.0 + CANDIDATE_RTOL) + CANDIDATE_SHARE * square:
+        ends, least, models = allowed.ends * self.unit.x_unit / self.unit.y_unit, np.inf, list[tuple[RidgeFit, bool]]()
+        for i in np.argsort(value, kind="stable").tolist():  # without bounds, which is at most the value within them
+            if value[i] > least * (1.0 + CANDIDATE_RTOL) + room:
                 break
+            if np.isfinite(value[i]):
+                value[i] = max(value[i], of_rows.objective_within(gamma, rows[i], ends[:, rows[i]]))
+            least = min(least, np.inf if value[i] == -np.inf else value[i])
+        for i in np.flatnonzero(value <= least * (1.0 + CANDIDATE_RTOL) + room).tolist():
             model = self.refit(rows[i], gamma, train)
             effect, signed = np.abs(self.effects(rows[i], model)), allowed.sign[rows[i]] != 0
-            if np.any(signed & (effect == 0.0)):  # the set without this column is tried too
-                continue
-            best = min(best, model.objective / self.unit.y_unit / self.unit.y_unit)
-            certain = bool(np.all(~signed | (effect > NO_EFFECT))) and allowed.allows(rows[i].tolist())
-            models.append((model, certain))
+            if not np.any(signed & (effect == 0.0)):  # otherwise the set without this column is tried too
+                certain = bool(np.all(~signed | (effect > NO_EFFECT))) and allowed.allows(rows[i].tolist())
+                models.append((model, certain))
         return models
 
     # -- held-out errors --------------------------------------------------------------------------------------------
