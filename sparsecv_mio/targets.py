@@ -160,3 +160,45 @@ def find_loss_of_values(values: Values) -> Loss:
     'poisson'
     """
     return next(loss for loss in Loss if loss.target.values is values)
+
+
+class TargetColumns(NamedTuple):
+    """Columns that the target of a loss needs in addition to the features, or None.
+
+    Attributes
+    ----------
+    exposure : str, optional
+        Column of exposures.
+    offset : str, optional
+        Column of offsets.
+    trials : str, optional
+        Column of the numbers of trials, if the target is the number of successes.
+    """
+
+    exposure: str | None = None
+    offset: str | None = None
+    trials: str | None = None
+
+    @classmethod
+    def of(cls, holder: object) -> TargetColumns:
+        """Return the columns that are attributes of options or of the data of a record; none of another object."""
+        return cls(*(getattr(holder, option, None) for option in cls._fields))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the given columns."""
+        return tuple(filter(None, self))
+
+    @property
+    def of_predictor(self) -> TargetColumns:
+        """The columns that enter the linear predictor: exposures and offsets."""
+        return self._replace(trials=None)
+
+    def of_loss(self, loss: Loss) -> TargetColumns:
+        """Return the columns that a loss has."""
+        return TargetColumns(
+            *(name if option in loss.target.options else None for option, name in self._asdict().items())
+        )
+
+
+NO_TARGET_COLUMNS = TargetColumns()

@@ -19,12 +19,11 @@ from sparsecv_mio.batch.oracle_tasks import SETTINGS as OF_ORACLES
 from sparsecv_mio.batch.peers import ESTIMATORS, find_peer
 from sparsecv_mio.batch.sources import DESIGN_KEYS, DESIGNS, DataSource, make_sources
 from sparsecv_mio.data.folds import fold_columns
-from sparsecv_mio.data.loss_targets import TargetColumns
 from sparsecv_mio.declared_options import ACCELERATING, DEPRECATED, OPTIONS, RESTRICTING, SEARCHING, UNITS
 from sparsecv_mio.errors import BadInput, did_you_mean, match_keyword
 from sparsecv_mio.files import check_readable
 from sparsecv_mio.model_space import MOST_DIGITS, gammas, interval
-from sparsecv_mio.targets import DEFAULT_LOSS, Loss
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss, TargetColumns
 from sparsecv_mio.version import __version__
 
 if TYPE_CHECKING:

@@ -312,6 +312,10 @@ class GlmDesign(Design):
         """Return all optimal supports of at most tau features; None if this takes too many fits."""
         if most <= 0:
             return None
+        if self.allowed is None:
+            start = start[: self.most_columns(tau)]
+        elif not self.allowed.allows(start) or self.count(start) > tau:
+            start = self.forced
         tried = [self.refit(tuple(sorted(start)), gamma, rows, near=True)]
 
         def tie_threshold(models: list[GlmModel] = tried) -> float:
@@ -338,7 +342,7 @@ class GlmDesign(Design):
         TooManyFits
             If more than `most` fits are needed.
         """
-        enough, size = self.store.count + most, self.most_columns(tau)
+        enough, size = self.store.count + most, min(tau, self.terms)
         waiting: list[tuple[frozenset[int], frozenset[int], GlmModel | None]] = [
             (frozenset(self.forced), frozenset(), None)
         ]
@@ -348,16 +352,18 @@ class GlmDesign(Design):
             self.store.tell(self.store.count - enough + most, most)
             inside, outside, above = waiting.pop()
             available = tuple(j for j in range(self.q) if j not in outside)
-            support = tuple(sorted(inside)) if len(inside) >= size else available
+            is_full = self.count(tuple(inside)) >= size
+            support = tuple(sorted(inside)) if is_full else available
             whole = self.refit(support, gamma, rows, near=True, start=above)
             if objective_lower_bound(whole) > level():
                 continue
-            if len(inside) >= size or len(available) <= size:
+            if is_full or self.count(available) <= size:
                 yield whole
                 continue
             free = [i for i, j in enumerate(available) if j not in inside]
             j = available[max(free, key=lambda i: abs(float(whole.beta[i] * whole.unit[i])))]
-            waiting += [(inside | {j}, outside, whole), (inside, outside | {j}, whole)]
+            term = frozenset({j} if self.allowed is None else self.allowed.columns_with(j))
+            waiting += [(inside | term, outside, whole), (inside, outside | term, whole)]
 
     def full_data_obstacle(self, taus: Sequence[int], gammas: int) -> str:
         """Return no reason, since the number of fits is not known before."""
@@ -383,7 +389,7 @@ class GlmDesign(Design):
             most = MOST_FITS if fold else min(UNEVEN * MOST_FITS // k, MOST_FITS)
             for (gamma, tau), of_folds in optima.items():
                 reported_loss = reported.get((gamma, tau))
-                first = start[: self.most_columns(tau)] if reported_loss is None else reported_loss[fold]
+                first = start if reported_loss is None else reported_loss[fold]
                 fits_left = most - (self.store.count - begun)
                 best = self.best(gamma, tau, self.folds.train_rows(fold), first, fits_left)
                 if best is None:

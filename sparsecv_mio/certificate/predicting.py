@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import FloatArray, unmask
 from sparsecv_mio.certificate import json_text, parts
 from sparsecv_mio.data.dataset import KEPT, Dataset
-from sparsecv_mio.data.loss_targets import TargetColumns
 from sparsecv_mio.data.number_format import POINT, parse_cells
 from sparsecv_mio.digits import plural, several
 from sparsecv_mio.errors import BadInput, SparseCVWarning
 from sparsecv_mio.implementations import find_implementation
-from sparsecv_mio.targets import Loss
+from sparsecv_mio.targets import Loss, TargetColumns
 from sparsecv_mio.units import ROUNDING
 from sparsecv_mio.words import Missing
 

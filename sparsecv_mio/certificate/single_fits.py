@@ -16,7 +16,7 @@ from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.certificate.parts import Side
 from sparsecv_mio.certificate.records import Refit
 from sparsecv_mio.certificate.refits import check_fit, check_optimum, checked_support
-from sparsecv_mio.certificate.restrictions import NO_EFFECT, AllowedSupports
+from sparsecv_mio.certificate.restrictions import NO_EFFECT, AllowedSupports, restrictions_of
 from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.certificate.target_checks import check_target
 from sparsecv_mio.data.dataset import Dataset
@@ -59,8 +59,8 @@ def verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     checks.end_part(title)
     if isinstance(design, RidgeDesign):
         _compare_with_supports(checks, record, design)
-    elif side is None or side.together or side.box or design.allowed is not None:
-        checks.caveat = "optimality not verified (the side constraints are not only forced features)"
+    elif side is None or side.together or side.box or replace(restrictions_of(record), count=()).side_constraints:
+        checks.caveat = "optimality not verified (the side constraints are not only forced features and factors)"
     elif check_optimum(checks, design, _claim(record), "", support):
         checks.end_part("lower and objective, by branching over all supports")
     else:

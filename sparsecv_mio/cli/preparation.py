@@ -11,7 +11,7 @@ from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, option, with_declared_options
 from sparsecv_mio.cli.parse import with_dashes
 from sparsecv_mio.declared_options import OPTIONS, TABLE
-from sparsecv_mio.targets import Loss
+from sparsecv_mio.targets import Loss, TargetColumns
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,7 +41,6 @@ def inspect(
     that the file needs, and prints the size of the problem.
     """
     session.check_outputs({"--json": json}, [data])
-    from sparsecv_mio.data.loss_targets import TargetColumns
     from sparsecv_mio.data.reading_options import Reading
     from sparsecv_mio.data.table_facts import inspect_file
 

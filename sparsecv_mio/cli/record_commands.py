@@ -272,8 +272,8 @@ def _read_new_rows(
     """Return the rows to predict, and whether they are read as the data of the record were read."""
     from sparsecv_mio.certificate.parts import applied_reading
     from sparsecv_mio.certificate.read_back import adapt_to_format
-    from sparsecv_mio.data.loss_targets import TargetColumns
     from sparsecv_mio.data.readers import read_new_rows
+    from sparsecv_mio.targets import TargetColumns
 
     learnt = adapt_to_format(applied_reading(stored.data.reading), stored.data.names, reading)
     used = dict.fromkeys((*stored.predictor.coefficients, *(folds.names if folds else ())))

@@ -19,6 +19,7 @@ from sparsecv_mio.declared_options import check_whole
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable, csv_lines, inert, special
 from sparsecv_mio.search.deadline import GRACE, Deadline, StopSignal, interruptible, run_within_limit
+from sparsecv_mio.targets import TargetColumns
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
@@ -102,7 +103,6 @@ def read_weighted(
     how : options
         Options with the loss, which determines whether the target may hold two text values, and with its columns.
     """
-    from sparsecv_mio.data.loss_targets import TargetColumns
     from sparsecv_mio.data.readers import requested_columns
     from sparsecv_mio.data.weights import apply_weight_column
 
@@ -130,7 +130,6 @@ def read_with_folds(
     how : options, optional
         Options with the loss, which determines whether the target has two classes or counts.
     """
-    from sparsecv_mio.data.loss_targets import TargetColumns
     from sparsecv_mio.data.readers import requested_columns, split_rows
 
     seed = rows["seed"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,55 +17,13 @@ from sparsecv_mio.data.trials import expand_trials
 from sparsecv_mio.data.weights import read_numbers, weights_of, with_class_weight
 from sparsecv_mio.digits import MOST_NAMED
 from sparsecv_mio.errors import BadInput, did_you_mean
-from sparsecv_mio.targets import Loss
+from sparsecv_mio.targets import NO_TARGET_COLUMNS, Loss, TargetColumns
 from sparsecv_mio.words import Intercept
 
 TRUTH = {"false": "0", "true": "1"}
 MOST_SPREAD = 1e140  # maximum spread of a column; the minimum is its reciprocal, so that squares are finite
 LARGEST_COUNT = 1e15  # beyond this, the spacing of floats exceeds 1/8
 MOST_EXPOSURE = 1e12  # maximum exposure; the minimum is its reciprocal
-
-
-class TargetColumns(NamedTuple):
-    """Columns that the target of a loss needs in addition to the features, or None.
-
-    Attributes
-    ----------
-    exposure : str, optional
-        Column of exposures.
-    offset : str, optional
-        Column of offsets.
-    trials : str, optional
-        Column of the numbers of trials, if the target is the number of successes.
-    """
-
-    exposure: str | None = None
-    offset: str | None = None
-    trials: str | None = None
-
-    @classmethod
-    def of(cls, holder: object) -> TargetColumns:
-        """Return the columns that are attributes of options or of the data of a record; none of another object."""
-        return cls(*(getattr(holder, option, None) for option in cls._fields))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the given columns."""
-        return tuple(filter(None, self))
-
-    @property
-    def of_predictor(self) -> TargetColumns:
-        """The columns that enter the linear predictor: exposures and offsets."""
-        return self._replace(trials=None)
-
-    def of_loss(self, loss: Loss) -> TargetColumns:
-        """Return the columns that a loss has."""
-        return TargetColumns(
-            *(name if option in loss.target.options else None for option, name in self._asdict().items())
-        )
-
-
-NO_TARGET_COLUMNS = TargetColumns()
 
 
 def prepare_for_loss(

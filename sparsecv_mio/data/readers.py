@@ -25,7 +25,6 @@ from sparsecv_mio.data.dataset import Dataset, check_dataset, check_dimensions, 
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, fold_columns, is_by_row, make_folds
 from sparsecv_mio.data.frames import is_arrow_table
-from sparsecv_mio.data.loss_targets import NO_TARGET_COLUMNS, TargetColumns
 from sparsecv_mio.data.missing_and_text import NO_TARGET, apply_to_new_rows, impute_and_encode
 from sparsecv_mio.data.number_format import POINT, check_ambiguous, describe_ambiguous, to_numpy
 from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading
@@ -34,6 +33,7 @@ from sparsecv_mio.data.weights import apply_weight_column, note_rows_of_weight_0
 from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import check_numbers, check_unpacked_size, reason, special
+from sparsecv_mio.targets import NO_TARGET_COLUMNS, TargetColumns
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,15 +21,7 @@ from sparsecv_mio.data.columns import RawColumn, RawTable, is_unreadable
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import fold_columns, make_folds
-from sparsecv_mio.data.loss_targets import (
-    NO_TARGET_COLUMNS,
-    TargetColumns,
-    affirmative_class,
-    as_counts,
-    as_two_classes,
-    check_training,
-    with_offsets,
-)
+from sparsecv_mio.data.loss_targets import affirmative_class, as_counts, as_two_classes, check_training, with_offsets
 from sparsecv_mio.data.missing_and_text import (
     describe_absent_level,
     describe_codes,
@@ -60,7 +52,15 @@ from sparsecv_mio.declared_options import DEALING
 from sparsecv_mio.digits import abbreviate_list, plural, several
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.model_space import EVERY_FACTOR, FACTORS, Restrictions, abbreviate_names
-from sparsecv_mio.targets import DEFAULT_LOSS, Loss, Values, find_loss_of_values, find_losses_of_option
+from sparsecv_mio.targets import (
+    DEFAULT_LOSS,
+    NO_TARGET_COLUMNS,
+    Loss,
+    TargetColumns,
+    Values,
+    find_loss_of_values,
+    find_losses_of_option,
+)
 from sparsecv_mio.thresholds import FEW_FOLDS, SMALL
 from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD, TINY
 from sparsecv_mio.words import Encode, Intercept, Missing, Scale, Within

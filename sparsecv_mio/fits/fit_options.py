@@ -12,7 +12,7 @@ from typing import Any, Self
 from sparsecv_mio.certificate.parts import GridRequest, Side
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.loss_targets import TargetColumns, prepare_for_loss
+from sparsecv_mio.data.loss_targets import prepare_for_loss
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import check_whole, settle_options
 from sparsecv_mio.errors import BadInput
@@ -21,14 +21,13 @@ from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import COEF_BOUNDS, NONE, RESTRICTIONS, Restrictions, parse_coef_bounds
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
 from sparsecv_mio.search.options import (
-    LEVELS_ALONE,
     ONLY_FORCING,
     check_formulation,
     check_limits,
     parse_solver_options,
     with_keywords,
 )
-from sparsecv_mio.targets import DEFAULT_LOSS, REASONS, Loss, find_losses_of_option
+from sparsecv_mio.targets import DEFAULT_LOSS, REASONS, Loss, TargetColumns, find_losses_of_option
 from sparsecv_mio.words import NATIVE, By, ClassWeight, Intercept, Scale
 
 
@@ -207,9 +206,8 @@ def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> Non
             raise BadInput(f"{name}: requires loss {' or '.join(find_losses_of_option(name))}, not {loss} ({why})")
     if loss.is_quadratic:
         return
-    for kind in restrictions.side_constraints:
-        why = LEVELS_ALONE if kind == "count" else ONLY_FORCING
-        raise BadInput(f"{kind}: requires loss squared, not {loss} ({why})")
+    for kind in replace(restrictions, count=()).side_constraints:
+        raise BadInput(f"{kind}: requires loss squared, not {loss} ({ONLY_FORCING})")
     if how.intercept is Intercept.GLOBAL:
         why = "intercept global centres the target, which requires squared-error loss"
         raise BadInput(f"loss {loss}: requires intercept fold or none, not global ({why})")
@@ -329,7 +327,7 @@ class CommonOptions(PathOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_forcing(replace(self.restrictions, count=()), "criterion common")
+        check_lists(self, "criterion common")
 
 
 @dataclass(frozen=True)
@@ -374,12 +372,27 @@ class NearOptions(PathOptions):
             )
         check_whole("most", self.most, 1)
         super().__post_init__()
-        check_forcing(replace(self.restrictions, count=()), "near-optimal lists")
+        check_lists(self, "near-optimal lists")
 
     @property
     def valued_by(self) -> By:
         """Kind of value, given or by default."""
         return self.by or (By.CV if self.loss.is_quadratic else By.OBJECTIVE)
+
+
+def check_lists(how: PathOptions, who: str) -> None:
+    """Raise `BadInput` for restrictions that lists of models do not support.
+
+    Parameters
+    ----------
+    how : PathOptions
+        Options.
+    who : str
+        Name of the feature, for the error message.
+    """
+    if how.restrictions.count and not how.loss.is_quadratic:
+        raise BadInput(f"count: requires loss squared with {who}, not {how.loss}; leave this option out")
+    check_forcing(replace(how.restrictions, count=()), who)
 
 
 def check_forcing(restrictions: Restrictions, who: str) -> None:

@@ -167,13 +167,13 @@ def data_line(record: Record | CommonRecord, data: Dataset | None = None) -> str
     rows = f"{about.n:,} rows"
     if about.reading is not None and about.reading.left_out:
         rows += f" ({about.reading.left_out:,} more dropped because of missing values)"
+    if about.trials is not None:
+        rows += f" of outcomes ({about.total_weight:,.12g} trials, {quoted_name(about.trials)})"
     if about.weights is not None:
         rows += f", weighted by {quoted_name(about.weights)}"
     if about.offset is not None:
         rows += f", offset {quoted_name(about.offset)}"
-    if about.trials is not None:
-        rows += f" (outcomes), {about.total_weight:,.12g} trials by {quoted_name(about.trials)}"
-    elif record.classes is not None and data is not None:
+    if about.trials is None and record.classes is not None and data is not None:
         rows += f", {int((data.y > 0.0).sum()):,} with {quoted_name(about.target)} = {record.classes.positive}"
     if record.counts is not None and data is not None:
         rows += f" with a total count of {data.y.sum():,.0f}"

@@ -43,7 +43,6 @@ from sparsecv_mio.certificate.records import (
 from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, check_label_order, inner_folds, make_folds, outer_folds
-from sparsecv_mio.data.loss_targets import TargetColumns
 from sparsecv_mio.data.readers import read_data, requested_columns, split_rows
 from sparsecv_mio.data.reading_options import OVER_ALL_ROWS, Reading
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds
@@ -82,6 +81,7 @@ from sparsecv_mio.search.question import Question, check_interval
 from sparsecv_mio.search.running_search import RunningSearch, run_to_record
 from sparsecv_mio.search.state.context import Context, Snapshot
 from sparsecv_mio.search.state.pairs import Grid
+from sparsecv_mio.targets import TargetColumns
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
 from sparsecv_mio.trees.without_ridge import standardize_and_check
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, TIE_RTOL

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sparsecv_mio.certificate.parts import SearchRequest
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.loss_targets import TargetColumns, check_training, prepare_for_loss
+from sparsecv_mio.data.loss_targets import check_training, prepare_for_loss
 from sparsecv_mio.data.rows_of_folds import OfTrainingRows
 from sparsecv_mio.declared_options import (
     DEPRECATED,
@@ -34,7 +34,7 @@ from sparsecv_mio.model_space import BEYOND_FORCING, NONE, RESTRICTIONS, Restric
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.targets import DEFAULT_LOSS, REASONS, Loss, find_losses_of_option
+from sparsecv_mio.targets import DEFAULT_LOSS, REASONS, Loss, TargetColumns, find_losses_of_option
 from sparsecv_mio.words import NATIVE, ClassWeight, Intercept, Method, Model, Oracle, Scale, Within
 
 if TYPE_CHECKING:
@@ -152,16 +152,14 @@ def format_setting(value: Any) -> str:
     return (",".join(value) or "none") if isinstance(value, tuple) else str(value)
 
 
-ONLY_FORCING = "other losses support only force_in, force_out and adjust"
-LEVELS_ALONE = "with other losses, each level of a factor counts as one feature; leave this option out"
+ONLY_FORCING = "other losses support only force_in, force_out, adjust and count"
 
 QUADRATIC = tuple(loss for loss in Loss if loss.is_quadratic)
 SQUARED_ALONE = {  # options that require squared-error loss, and the reason
     "method": "with other losses the search method is always joint; leave this option out",
     "backend": "with another loss, only fit uses solvers",
     "refine": "gamma is refined for squared-error loss only",
-    **dict.fromkeys(BEYOND_FORCING, ONLY_FORCING),
-    "count": LEVELS_ALONE,
+    **dict.fromkeys((name for name in BEYOND_FORCING if name != "count"), ONLY_FORCING),
 }
 
 
@@ -566,7 +564,7 @@ def choose_method(options: SearchOptions) -> Method:
     if options.method is not Method.AUTO:
         return options.method
     is_bounded = options.backend == NATIVE and options.restrictions.has_only_bounds
-    if options.restrictions.side_constraints and not is_bounded:
+    if options.loss.is_quadratic and options.restrictions.side_constraints and not is_bounded:
         return Method.ALGORITHM1
     in_rounds = options.backend == NATIVE and options.loss.is_quadratic
     return Method.ROUNDS if in_rounds else Method.JOINT

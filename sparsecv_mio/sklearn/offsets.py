@@ -9,8 +9,9 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.loss_targets import TargetColumns, with_offsets
+from sparsecv_mio.data.loss_targets import with_offsets
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.targets import TargetColumns
 
 
 def check_row_values(option: str, given: Any, n: int) -> FloatArray:

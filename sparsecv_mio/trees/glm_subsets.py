@@ -42,6 +42,7 @@ from sparsecv_mio.problem.problem import eliminate_forced_columns
 from sparsecv_mio.problem.row_losses import RowLoss, encode_row_targets, row_loss
 from sparsecv_mio.trees.glm_fits import FittedSupports, GlmFits
 from sparsecv_mio.trees.glm_left_out import LeftOut
+from sparsecv_mio.trees.glm_terms import Terms, TermSearch, multicolumn_terms
 from sparsecv_mio.trees.glm_tree import Listing, SizeSearch
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form, solve_root
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, is_never_expired
@@ -103,10 +104,13 @@ class GlmSubsets:
         Problem with columns of any offset and scale.
     forced : int array, optional
         Columns that every support contains.
+    terms : tuple of tuple of int, optional
+        Columns of each term, if some terms have several columns, which enter together.
     """
 
-    def __init__(self, problem: GlmProblem, forced: IntArray | None = None) -> None:
+    def __init__(self, problem: GlmProblem, forced: IntArray | None = None, terms: Terms = ()) -> None:
         self.fits, self._good = GlmFits.from_problem(problem, forced), dict[int, list[frozenset[int]]]()
+        self.terms = terms
 
     def with_gamma(self, gamma: float) -> GlmSubsets:
         """Return the same rows with another gamma; the best supports found here are its first starts."""
@@ -130,10 +134,30 @@ class GlmSubsets:
         subsets.fits, subsets._good = fits, {}
         return subsets
 
+    def n_columns(self, tau: int) -> int:
+        """Return the maximum number of columns of a support of some features, with the adjusted columns."""
+        widths = sorted(map(len, self.terms), reverse=True)
+        return self.fits.choice.n_columns(sum(widths[:tau]) if self.terms else tau)
+
+    def _make_search(self, tau: int, expired: Callable[[], bool], wanted: Listing | None = None) -> SizeSearch:
+        """Return the search of a number of features."""
+        if self.terms:
+            return TermSearch(self.fits, self.terms, tau, expired, wanted)
+        return SizeSearch(self.fits, max(self.n_columns(tau), len(self.fits.forced)), expired, wanted)
+
     def _starts(self, size: int) -> list[frozenset[int]]:
-        """Return the last good supports of a size and of the nearest smaller size."""
+        """Return the last good supports of a size and of the nearest smaller size; with terms, of every size."""
+        if self.terms:
+            return [support for supports in tuple(self._good.values()) for support in supports]
         smaller = max((below for below in tuple(self._good) if below < size), default=size)
         return [support for of in {smaller, size} for support in self._good.get(of, [])]
+
+    def _known_supports(self, tau: int, size: int) -> list[frozenset[int]]:
+        """Return the last good supports of a number of features, which may have at most `size` columns."""
+        if not self.terms:
+            return self._good.get(size, [])
+        n_terms = {support: sum(not support.isdisjoint(some) for some in self.terms) for support in self._starts(size)}
+        return [support for support, count in n_terms.items() if count == tau]
 
     # -- sizes ------------------------------------------------------------------------------------------------------
 
@@ -190,12 +214,11 @@ class GlmSubsets:
             Supports and bounds. If a size is `complete`, its candidates are all supports that can be optimal, up to
             columns that are constant in these rows.
         """
-        fits, by_size, nodes, before = self.fits, dict[int, BestSubset](), 0, frozenset(self.fits.forced)
+        by_size, nodes, before = dict[int, BestSubset](), 0, frozenset(self.fits.forced)
         finished = True
         initial = [frozenset(start.tolist()) for start in starts]
         for tau in sorted(set(taus)):
-            size = fits.choice.n_columns(tau)
-            search = SizeSearch(fits, max(size, len(fits.forced)), expired)
+            size, search = self.n_columns(tau), self._make_search(tau, expired)
             search.begin([before, *initial, *self._starts(size)], exchanges)
             search.work = search.work if work is None else work
             by_size[tau] = search.solve(tau, effort, np.inf if enough is None else enough.get(tau, np.inf), threads)
@@ -218,9 +241,8 @@ class GlmSubsets:
         expired : callable
             Function that returns True to end the run; `SizeSearch.unseen` then bounds the other supports.
         """
-        size = self.fits.choice.n_columns(tau)
-        search = SizeSearch(self.fits, max(size, len(self.fits.forced)), expired, wanted)
-        search.begin([frozenset(self.fits.forced), *self._starts(size)])
+        search = self._make_search(tau, expired, wanted)
+        search.begin([frozenset(self.fits.forced), *self._starts(self.n_columns(tau))])
         return search
 
     # -- supports ---------------------------------------------------------------------------------------------------
@@ -299,10 +321,10 @@ class GlmSubsets:
         if not upper < np.inf:
             return 0.0, np.inf
         fits, low, high = self.fits, np.full(len(X), -np.inf), np.full(len(X), np.inf)
-        size = fits.choice.n_columns(tau)
+        size = self.n_columns(tau)
         rows, spread = fits.rows_outside(X)
         level = upper * (1.0 + TIE_RTOL)
-        points = fits.points_below_level(level, self._good.get(size, []), expired)
+        points = fits.points_below_level(level, self._known_supports(tau, size), expired)
         for below, sparse, _ in bound_around_points(fits, points, size, level, expired):
             off = spread @ below.ellipsoid.size
             for ellipsoid in (below.ellipsoid, sparse or below.ellipsoid):
@@ -326,8 +348,8 @@ class GlmSubsets:
         expired : callable
             Function that returns True to end with the bounds proved so far.
         """
-        n, level, size = len(self.fits.problem.y), objective * (1.0 + TIE_RTOL), self.fits.choice.n_columns(tau)
-        points = self.fits.points_below_level(level, self._good.get(size, []), expired)
+        n, level, size = len(self.fits.problem.y), objective * (1.0 + TIE_RTOL), self.n_columns(tau)
+        points = self.fits.points_below_level(level, self._known_supports(tau, size), expired)
         for below, _, ranges in bound_around_points(self.fits, points, size, level, expired):
             least, most = self._bound_losses(ranges)
             anywhere = most if ranges is below.ranges else self._bound_losses(below.ranges).high
@@ -495,13 +517,13 @@ def make_subsets(data: StandardData, rows: IntArray) -> GlmSubsets:
     n, p = data.dataset.X.shape
     takes_most_rows = len(rows) > n // 2 and not data.dataset.has_scales_of_folds
     if not (len(data.columns) == p and takes_most_rows and np.all(np.diff(rows) > 0)):
-        return GlmSubsets(make_glm_problem(data, rows), data.forced)
+        return GlmSubsets(make_glm_problem(data, rows), data.forced, multicolumn_terms(data))
     every = make_glm_problem(
         data, np.arange(n)
     )  # rows without weight are skipped when columns are centred, which avoids a copy of most rows
     weights = np.zeros(n)
     weights[rows] = every.v[rows]
-    return GlmSubsets(replace(every, v=weights), data.forced)
+    return GlmSubsets(replace(every, v=weights), data.forced, multicolumn_terms(data))
 
 
 def make_glm_problem(data: StandardData, rows: IntArray, gamma: float = 1.0) -> GlmProblem:

@@ -9,7 +9,8 @@ import pytest
 from glm_cases import GlmCase, count_case, two_class_case
 from glm_claims import of_search
 
-from sparsecv_mio.data.loss_targets import TargetColumns, with_offsets
+from sparsecv_mio.data.loss_targets import with_offsets
+from sparsecv_mio.targets import TargetColumns
 
 
 def with_drawn_offsets(case: GlmCase, seed: int) -> GlmCase:

@@ -63,8 +63,12 @@ class Truth:
 
     def one(self, support: Support, gamma: float, fold: int = -1) -> tuple[Fits, int]:
         """The fit of a support, and where it is among those of its size."""
-        fits = self.fits(gamma, len(support), fold)
+        fits = self.fits(gamma, self.count(support), fold)
         return fits, fits.of(support)
+
+    def count(self, support: Support) -> int:
+        """The number of features of a support."""
+        return len(support)
 
     def lost(self, fits: Fits, which: Any, fold: int) -> np.ndarray:
         """What the scored rows of a fold lose by some fits."""
@@ -150,7 +154,7 @@ def of_model(truth: Truth, what: str, row: Any, gamma: float, proved: bool) -> I
     S = truth.support(row.support)
     least = truth.least(gamma, row.tau)
     yield from inside(f"{what} objective", row.lower, row.upper, (least, least))
-    if len(S) > row.tau:
+    if truth.count(S) > row.tau:
         yield f"{what}: {row.support} has more than {row.tau} features"
         return
     fits, at = truth.one(S, gamma)
@@ -224,7 +228,7 @@ def _of_folds(truth: Truth, record: Record) -> Iterator[str]:
     within = 1.0 + (math.inf if record.training_gap is None else record.training_gap)
     for one in record.chosen_folds:
         S, gamma = truth.support(one.support), record.gamma
-        if len(S) > record.tau:
+        if truth.count(S) > record.tau:
             yield f"fold {one.fold}: {one.support} has more than {record.tau} features"
             continue
         (fits, at), rows = truth.one(S, gamma, one.fold), truth.scored[one.fold]

@@ -34,7 +34,7 @@ class NativeBackend(Backend):
     name: ClassVar[str] = "native"
     capabilities: ClassVar[Capabilities] = Capabilities(
         formulations={"tree": frozenset({"force", "together", "count", "at_most", "parents", "sign", "box"})},
-        by_rows={"tree": frozenset({"force"})},
+        by_rows={"tree": frozenset({"force", "count"})},
         limits=frozenset({"seconds", "nodes", "gap"}),
     )
     reduces: ClassVar[bool] = False  # its arithmetic is accurate enough without elimination
@@ -150,8 +150,12 @@ def _solve_glm(task: ModelTask, starts: list[IntArray], effort: int, expired: Ca
     assert not isinstance(task.problem, SparseProblem)
     keep = np.setdiff1d(np.arange(task.q), task.constraints.forced_out)
     inside = np.searchsorted(keep, sorted(set(task.constraints.forced_in))).astype(np.int64)
+    of_columns = {j: term.columns for term in task.constraints.terms for j in term.columns if term.count}
+    adjusted = {j for term in task.constraints.terms for j in term.columns if not term.count}
+    terms = dict.fromkeys(of_columns.get(j, (j,)) for j in keep.tolist() if j not in adjusted)
+    groups = tuple(tuple(np.searchsorted(keep, term).tolist()) for term in terms) if of_columns else ()
     with blas_on_one_thread():
-        subsets = GlmSubsets(task.problem.select_columns(keep), inside)
+        subsets = GlmSubsets(task.problem.select_columns(keep), inside, groups)
         result = subsets.solve(
             [task.tau], starts=[np.searchsorted(keep, start) for start in starts], effort=effort, expired=expired
         )

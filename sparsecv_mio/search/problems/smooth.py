@@ -77,7 +77,9 @@ class SmoothProblem(FoldProblem):
 
     @property
     def capabilities(self) -> Capability:
-        """Capabilities of the problem beyond `solve`, `fit` and `enclose`."""
+        """Capabilities of the problem beyond `solve`, `fit` and `enclose`; with terms of several columns only these."""
+        if self.subsets.terms:
+            return Capability.NONE
         if self.fold != ALL_ROWS:
             return Capability.WEIGHTED_RELAXATIONS
         wide = np.count_nonzero(self.subsets.fits.copies) > WIDE
@@ -181,8 +183,10 @@ class SmoothProblem(FoldProblem):
 
     def has_one_support(self, size: int) -> bool:
         """Return True if a size has one possible support, also in every fold: all columns, or the forced ones."""
-        fits = self.subsets.fits
-        return fits.choice.size(size) == 0 or fits.choice.n_columns(size) >= int(np.count_nonzero(fits.varies))
+        fits, n_columns = self.subsets.fits, self.subsets.n_columns(size)
+        if self.subsets.terms:
+            return size == 0 or size >= len(self.subsets.terms)
+        return fits.choice.size(size) == 0 or n_columns >= int(np.count_nonzero(fits.varies))
 
 
 class SmoothProblems(Problems):

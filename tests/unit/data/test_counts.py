@@ -10,11 +10,11 @@ import pytest
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.loss_targets import TargetColumns, as_counts, check_training, prepare_for_loss
+from sparsecv_mio.data.loss_targets import as_counts, check_training, prepare_for_loss
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.targets import Loss
+from sparsecv_mio.targets import Loss, TargetColumns
 from sparsecv_mio.words import Intercept
 
 X = np.arange(8.0)[:, None] ** np.array([1.0, 2.0])

@@ -11,11 +11,11 @@ import pytest
 
 import sparsecv_mio as sc
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.loss_targets import TargetColumns
 from sparsecv_mio.data.readers import read_data, requested_columns, split_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.near.near_optimal import near_optimal
+from sparsecv_mio.targets import TargetColumns
 
 FRAME = {"a": [1.0, 2.0, 4.0, 5.0], "y": [1.0, 0.0, 2.0, 3.0], "w": [0.0, 1.0, 2.0, 1.0], "g": [0, 0, 1, 2]}
 

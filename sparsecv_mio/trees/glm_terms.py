@@ -1,0 +1,142 @@
+"""The branch-and-bound tree of a number of terms for a smooth convex loss; all columns of a term enter together.
+
+A node includes some terms and excludes others. The fit of all columns that it does not exclude bounds its supports from
+below. A node is split by leaps and bounds: with its free terms in descending order of the bound without each term,
+child i includes the first i terms and excludes the next one. Every support excludes some free term, so the children
+cover the node, and at most one more child than the number of open places is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.trees.glm_fits import FittedSupports, GlmFits
+from sparsecv_mio.trees.glm_tree import EXCHANGE_RTOL, MAX_EXCHANGE_ROUNDS, Listing, Node, SizeSearch
+
+Terms = tuple[tuple[int, ...], ...]
+
+
+def multicolumn_terms(data: StandardData) -> Terms:
+    """Return the terms that may be chosen, each by its columns; empty if every term has one column."""
+    groups = [term.columns for term in data.terms if term.count]
+    return tuple(groups) if any(len(columns) > 1 for columns in groups) else ()
+
+
+class TermSearch(SizeSearch):
+    """The tree of one number of terms.
+
+    Parameters
+    ----------
+    fits : GlmFits
+        Fits to the training rows.
+    terms : tuple of tuple of int
+        Columns of each term; adjusted columns are forced and belong to no term.
+    tau : int
+        Number of terms of a support.
+    expired : callable
+        Function that returns True when time is over.
+    listing : Listing, optional
+        List that takes every support up to its level.
+    """
+
+    def __init__(
+        self, fits: GlmFits, terms: Terms, tau: int, expired: Callable[[], bool], listing: Listing | None = None
+    ) -> None:
+        super().__init__(fits, len(fits.forced), expired, listing)
+        forced = frozenset(fits.forced)
+        self.terms = tuple(columns for columns in terms if np.any(fits.varies[list(columns)]) or forced & {*columns})
+        self.inside = frozenset(t for t, columns in enumerate(self.terms) if forced & {*columns})
+        self.size = max(min(tau, len(self.terms)), len(self.inside))
+
+    def _columns(self, chosen: Iterable[int]) -> frozenset[int]:
+        """Return the columns of some terms, and the forced columns."""
+        return frozenset(self.fits.forced).union(*(self.terms[t] for t in chosen))
+
+    def _chosen_terms(self, support: frozenset[int]) -> frozenset[int] | None:
+        """Return the terms of a support; None if it is not a support of the size."""
+        chosen = frozenset(t for t, columns in enumerate(self.terms) if support & {*columns}) | self.inside
+        varying = frozenset(np.flatnonzero(self.fits.varies).tolist())
+        is_whole = len(chosen) == self.size and self._columns(chosen) & varying == support & varying
+        return chosen if is_whole else None
+
+    def _fit(self, choices: Sequence[frozenset[int]], point: FloatArray, bar: float = np.inf) -> FittedSupports:
+        """Return the fits of sets of terms."""
+        return self.fits.refit(self.fits.masks([self._columns(chosen) for chosen in choices]), point, bar, self.expired)
+
+    def _offer_best(self, choices: Sequence[frozenset[int]]) -> frozenset[int]:
+        """Fit sets of terms, use the best one as support if it has the size, and return it."""
+        fitted = self._fit(choices, self.point)
+        best = int(np.argmin(fitted.upper))
+        if len(choices[best]) == self.size:
+            self._offer(self._columns(choices[best]), fitted.points[best], float(fitted.upper[best]))
+        return choices[best]
+
+    def begin(self, starts: Iterable[frozenset[int]], exchanges: bool = True) -> None:
+        """Choose an initial support: the best start of the size, or forward selection; then exchange single terms.
+
+        Parameters
+        ----------
+        starts : iterable of frozenset of int
+            Supports to try first; those of another number of terms are ignored.
+        exchanges : bool
+            True to improve a start of the size by exchanges.
+        """
+        every = frozenset(range(len(self.terms)))
+        known = [chosen for start in starts if (chosen := self._chosen_terms(start)) is not None]
+        best = self._offer_best(known) if known else self.inside
+        while len(best) < self.size and not self.expired():
+            best = self._offer_best([best | {t} for t in every - best])
+        if len(best) < self.size or (self.upper == np.inf and self.size > len(self.inside)):
+            return
+        if not known:
+            best = self._offer_best([best])
+        for _ in range(MAX_EXCHANGE_ROUNDS if exchanges or not known else 0):
+            before = self.upper
+            others = [best - {s} | {t} for s in best - self.inside for t in every - best]
+            if not others or self.expired():
+                break
+            found = self._offer_best(others)
+            if not self.upper < before * (1.0 - EXCHANGE_RTOL):
+                break
+            best = found
+
+    def _root(self) -> Node:
+        """Return the node of all supports; nodes list terms by their indices."""
+        return Node(self.inside, frozenset(), self.point)
+
+    def _step(self, bound: float, node: Node) -> list[tuple[float, Node]]:
+        """Close a node, or return its children, each with a bound."""
+        free = sorted(frozenset(range(len(self.terms))) - node.inside - node.outside)
+        room = self.size - len(node.inside)
+        if bound > self.level:
+            return self._close(bound)
+        if room == 0 or len(free) <= room:
+            return self._close_support(bound, node, node.inside.union(free[:room]))
+        fitted = self._fit([node.inside.union(free) - {t} for t in free], node.point, self.level)
+        order = np.argsort(-fitted.lower, kind="stable").tolist()
+        children = list[tuple[float, Node]]()
+        for i, place in enumerate(order[: room + 1]):
+            below = max(bound, float(fitted.lower[place]))
+            if below > self.level:
+                self._close(below)
+                continue
+            inside = node.inside.union(free[t] for t in order[:i])
+            children.append((below, Node(inside, node.outside | {free[place]}, fitted.points[place])))
+        return children
+
+    def _close_support(self, bound: float, node: Node, chosen: frozenset[int]) -> list[tuple[float, Node]]:
+        """Close a node by the fit of its single support; if interrupted, keep it open."""
+        fitted = self._fit([chosen], node.point, self.level)
+        lower, upper = float(fitted.lower[0]), float(fitted.upper[0])
+        if upper == np.inf and self.expired():
+            return [(bound, node)]
+        self._offer(self._columns(chosen), fitted.points[0], upper)
+        if lower <= self.level and upper < np.inf:
+            self._keep([self._columns(chosen)], lower, upper)
+        with self._lock:
+            self._left = self._left if upper < np.inf else min(self._left, bound)
+        return self._close(max(bound, lower))
