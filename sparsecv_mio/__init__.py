@@ -65,6 +65,8 @@ def __getattr__(name: str) -> Any:
 
 
 def _find_implementation(name: str) -> Any:
+    if name in _HOME:
+        return __getattr__(name)
     if name in ("predict_interval", "criteria"):
         from sparsecv_mio.fits import criteria
         from sparsecv_mio.search.answer import fold_models

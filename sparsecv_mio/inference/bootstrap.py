@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
 from sparsecv_mio.certificate.draw_summaries import summarise_bootstrap
-from sparsecv_mio.certificate.inference_parts import Bootstrap, DrawPlan
+from sparsecv_mio.certificate.inference_parts import Bootstrap
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.folds import AnyFolds
 from sparsecv_mio.declared_options import check_whole, keywords_are
-from sparsecv_mio.errors import BadInput, SparseCVWarning
-from sparsecv_mio.inference.choices import (
-    ChosenModels,
-    DrawOptions,
-    DrawSettings,
-    choose_models,
-    supports_to_try,
-)
-from sparsecv_mio.inference.draws import Draw, bootstrap_draws, find_units
-from sparsecv_mio.inference.questions import question_of_record
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.inference.choices import DrawOptions, make_plan, question_of_draws, repeat_procedure, warn_of
+from sparsecv_mio.inference.draws import bootstrap_draws
 from sparsecv_mio.search.api import end_on_interrupt
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.options import Hooks, with_keywords
@@ -28,52 +20,6 @@ from sparsecv_mio.search.question import Question
 from sparsecv_mio.thresholds import MAX_DRAWS
 
 WHAT = "bootstrap"
-
-
-def make_plan(question: Question, draws: list[Draw], what: str, options: DrawOptions) -> DrawPlan:
-    """Return the description of the draws of a run.
-
-    Parameters
-    ----------
-    question : Question
-        Question about all rows.
-    draws : list of Draw
-        Draws.
-    what : str
-        Option that requests the draws, for messages.
-    options : DrawOptions
-        Options of the run.
-    """
-    units = find_units(question.dataset, question.folds)
-    if len(units.stratum) < 2:
-        raise BadInput(f"{what}: the data have a single unit to draw ({units.name}); give other folds")
-    gap = question.options.gap if options.gap is None else options.gap
-    return DrawPlan(len(draws), options.seed, units.name, len(units.stratum), units.is_stratified, gap)
-
-
-def repeat_procedure(
-    record: Record, question: Question, draws: list[Draw], what: str, options: DrawOptions, deadline: Deadline | None
-) -> tuple[Record, ChosenModels]:
-    """Return the models that the procedure of a record chooses from draws, and the record with warnings about them.
-
-    Parameters
-    ----------
-    record : Record
-        Answer for all rows.
-    question : Question
-        Question that the record answers.
-    draws : list of Draw
-        Draws.
-    what : str
-        Option that requests the draws.
-    options : DrawOptions
-        Options of the run.
-    deadline : Deadline or None
-        Deadline of all draws; that of the question by default.
-    """
-    asked = replace(question, gammas=record.request.gammas, taus=record.request.taus, starts=supports_to_try(record))
-    found = choose_models(asked, draws, DrawSettings(what, options.gap, options.store), deadline)
-    return replace(record, warnings=(*record.warnings, *found.describe_missing_draws(what))), found
 
 
 def add_bootstrap(
@@ -111,30 +57,6 @@ def add_bootstrap(
         return record
     made = Bootstrap(plan, level, 0, (), (), (), found.models, found.failed)
     return replace(record, bootstrap=summarise_bootstrap(record, made))
-
-
-def question_of_draws(
-    record: Record, data: Any, what: str, folds: AnyFolds | None, options: DrawOptions, hooks: Hooks
-) -> Question:
-    """Return the question of a record for a run over draws.
-
-    Parameters
-    ----------
-    record, data, what, folds
-        Parameters of :func:`~sparsecv_mio.inference.questions.question_of_record`.
-    options : DrawOptions
-        Options of the run, with its time limit and number of cores.
-    hooks : Hooks
-        Progress and stop event.
-    """
-    return question_of_record(record, data, what, folds, options.time_limit, options.threads, hooks)
-
-
-def warn_of(record: Record, earlier: Record) -> Record:
-    """Return a record, and issue the warnings that an earlier record did not have."""
-    for words in record.warnings[len(earlier.warnings) :]:
-        warnings.warn(words, SparseCVWarning, stacklevel=3)
-    return record
 
 
 @keywords_are(DrawOptions)

@@ -14,24 +14,27 @@ import math
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.certificate.inference_parts import ChosenModel, FailedDraw
+from sparsecv_mio.certificate.inference_parts import ChosenModel, DrawPlan, FailedDraw
 from sparsecv_mio.certificate.json_text import decode, plain
 from sparsecv_mio.certificate.parts import Status
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.data.folds import inner_folds
+from sparsecv_mio.data.folds import AnyFolds, inner_folds
 from sparsecv_mio.declared_options import OPTIONS, check_whole
-from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVWarning
 from sparsecv_mio.files import check_readable, write_text
-from sparsecv_mio.inference.draws import Draw
+from sparsecv_mio.inference.draws import Draw, find_units
+from sparsecv_mio.inference.questions import question_of_record
 from sparsecv_mio.model_space import GammaInterval
 from sparsecv_mio.parallel import Processes, shared_object
 from sparsecv_mio.search.api import answer, start_question_clock
@@ -434,3 +437,73 @@ def _digest_question(question: Question) -> str:
         question.taus, options,
     )  # fmt: skip
     return hashlib.sha256(repr(told).encode()).hexdigest()
+
+
+def make_plan(question: Question, draws: list[Draw], what: str, options: DrawOptions) -> DrawPlan:
+    """Return the description of the draws of a run.
+
+    Parameters
+    ----------
+    question : Question
+        Question about all rows.
+    draws : list of Draw
+        Draws.
+    what : str
+        Option that requests the draws, for messages.
+    options : DrawOptions
+        Options of the run.
+    """
+    units = find_units(question.dataset, question.folds)
+    if len(units.stratum) < 2:
+        raise BadInput(f"{what}: the data have a single unit to draw ({units.name}); give other folds")
+    gap = question.options.gap if options.gap is None else options.gap
+    return DrawPlan(len(draws), options.seed, units.name, len(units.stratum), units.is_stratified, gap)
+
+
+def repeat_procedure(
+    record: Record, question: Question, draws: list[Draw], what: str, options: DrawOptions, deadline: Deadline | None
+) -> tuple[Record, ChosenModels]:
+    """Return the models that the procedure of a record chooses from draws, and the record with warnings about them.
+
+    Parameters
+    ----------
+    record : Record
+        Answer for all rows.
+    question : Question
+        Question that the record answers.
+    draws : list of Draw
+        Draws.
+    what : str
+        Option that requests the draws.
+    options : DrawOptions
+        Options of the run.
+    deadline : Deadline or None
+        Deadline of all draws; that of the question by default.
+    """
+    asked = replace(question, gammas=record.request.gammas, taus=record.request.taus, starts=supports_to_try(record))
+    found = choose_models(asked, draws, DrawSettings(what, options.gap, options.store), deadline)
+    return replace(record, warnings=(*record.warnings, *found.describe_missing_draws(what))), found
+
+
+def question_of_draws(
+    record: Record, data: Any, what: str, folds: AnyFolds | None, options: DrawOptions, hooks: Hooks
+) -> Question:
+    """Return the question of a record for a run over draws.
+
+    Parameters
+    ----------
+    record, data, what, folds
+        Parameters of :func:`~sparsecv_mio.inference.questions.question_of_record`.
+    options : DrawOptions
+        Options of the run, with its time limit and number of cores.
+    hooks : Hooks
+        Progress and stop event.
+    """
+    return question_of_record(record, data, what, folds, options.time_limit, options.threads, hooks)
+
+
+def warn_of(record: Record, earlier: Record) -> Record:
+    """Return a record, and issue the warnings that an earlier record did not have."""
+    for words in record.warnings[len(earlier.warnings) :]:
+        warnings.warn(words, SparseCVWarning, stacklevel=3)
+    return record

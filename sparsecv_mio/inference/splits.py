@@ -24,8 +24,16 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds
 from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput, need_extra
-from sparsecv_mio.inference.bootstrap import make_plan, question_of_draws, warn_of
-from sparsecv_mio.inference.choices import Choice, DrawOptions, DrawSettings, check_procedure, choose_models
+from sparsecv_mio.inference.choices import (
+    Choice,
+    DrawOptions,
+    DrawSettings,
+    check_procedure,
+    choose_models,
+    make_plan,
+    question_of_draws,
+    warn_of,
+)
 from sparsecv_mio.inference.draws import Draw, DrawUnits, find_units, half_draws
 from sparsecv_mio.inference.split_tests import combine_intervals, combine_p_values, test_terms
 from sparsecv_mio.model_space import Restrictions

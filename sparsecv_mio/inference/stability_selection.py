@@ -11,8 +11,7 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.folds import AnyFolds
 from sparsecv_mio.declared_options import check_whole, keywords_are
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.inference.bootstrap import make_plan, question_of_draws, repeat_procedure, warn_of
-from sparsecv_mio.inference.choices import DrawOptions
+from sparsecv_mio.inference.choices import DrawOptions, make_plan, question_of_draws, repeat_procedure, warn_of
 from sparsecv_mio.inference.draws import half_draws
 from sparsecv_mio.search.api import end_on_interrupt
 from sparsecv_mio.search.deadline import Deadline

@@ -43,6 +43,7 @@ from sparsecv_mio.declared_options import unexpected_keyword
 from sparsecv_mio.digits import abbreviate_list, format_interval, format_number
 from sparsecv_mio.errors import BadInput, GridEdgeWarning, parse_keyword
 from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.implementations import find_implementation
 from sparsecv_mio.model_space import RESTRICTIONS, Column, Restrictions, default_gammas, parse_gammas, parse_taus
 from sparsecv_mio.report.record_words import edge_hints
 from sparsecv_mio.search.api import cross_validate
@@ -583,9 +584,7 @@ class ChosenByCV:
         Record
             The record of the fit with `bootstrap`.
         """
-        from sparsecv_mio.inference.bootstrap import bootstrap
-
-        return bootstrap(self.record_, **self._draw_options(options), draws=draws)
+        return self._repeat_on_draws("bootstrap", options, draws=draws)
 
     def stability_selection(self: Any, pairs: int = 50, **options: Any) -> Record:
         """Select features that the whole procedure chooses from most halves of the rows of the fit.
@@ -602,9 +601,7 @@ class ChosenByCV:
         Record
             The record of the fit with `stability_selection`.
         """
-        from sparsecv_mio.inference.stability_selection import stability_selection
-
-        return stability_selection(self.record_, **self._draw_options(options), pairs=pairs)
+        return self._repeat_on_draws("stability_selection", options, pairs=pairs)
 
     def infer(self: Any, method: str = "splits:50", **options: Any) -> Record:
         """Test features on halves of the rows of the fit that did not choose them.
@@ -621,14 +618,14 @@ class ChosenByCV:
         Record
             The record of the fit with `inference`.
         """
-        from sparsecv_mio.inference.splits import infer
+        return self._repeat_on_draws("infer", options, method=method)
 
-        return infer(self.record_, **self._draw_options(options), method=method)
-
-    def _draw_options(self: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the data and folds of the fit, and options of draws."""
+    def _repeat_on_draws(self: Any, name: str, options: Mapping[str, Any], **given: Any) -> Record:
+        """Return the record of a function of `sparsecv_mio` for the rows, the folds and the threads of the fit."""
         search = self._search
-        return {"data": search.dataset, "folds": search.folds, "threads": effective_n_jobs(self.n_jobs), **options}
+        own = {"data": search.dataset, "folds": search.folds, "threads": effective_n_jobs(self.n_jobs)}
+        made: Record = find_implementation(name)(self.record_, **{**own, **options, **given})
+        return made
 
     @cached_property
     def cv_results_(self: Any) -> dict[str, Any]:
