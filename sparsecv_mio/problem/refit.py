@@ -32,7 +32,7 @@ from sparsecv_mio.arrays import FINE, LONG, FloatArray, IntArray, LongArray
 from sparsecv_mio.data.standard import StandardData, take_submatrix
 from sparsecv_mio.problem.beyond_floats import EXACT_WORK, ExactFit, fit_exactly
 from sparsecv_mio.problem.moment_fits import solve_within
-from sparsecv_mio.units import ROUNDING, TIE_RTOL
+from sparsecv_mio.units import NO_RIDGE, ROUNDING, TIE_RTOL
 from sparsecv_mio.words import Intercept
 
 if TYPE_CHECKING:
@@ -118,9 +118,10 @@ class RowFit:
         beta = np.array([float(b) for b in self.exact.beta]) * size / data.y_unit
         objective = float(self.exact.objective / Fraction(data.y_unit) ** 2)
         rounding = 8.0 * ROUNDING
-        exact_fit = replace(
-            self, beta=beta, spread=rounding * np.abs(beta), objective=objective, objective_error=rounding * objective
-        )
+        error = rounding * objective
+        if self.gamma <= NO_RIDGE:  # this gamma stands for 0, at which perfect fits are tied
+            error += self.gamma * float(data.weight_of(self.rows)[self.support] @ (beta * beta))
+        exact_fit = replace(self, beta=beta, spread=rounding * np.abs(beta), objective=objective, objective_error=error)
         vars(exact_fit)["exact"] = self.exact  # sets the cached property
         return exact_fit
 

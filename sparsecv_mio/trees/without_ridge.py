@@ -23,8 +23,8 @@ and w the largest penalty weight of the columns. The coefficients of the two fit
 and `b_0'Q b_0 <= y'y`. With W the diagonal of penalty weights, the solutions differ by `(Q + lam W)^{-1} lam W b_0`. []
 
 The check requires `c >= SINGULAR^2` and `w <= LARGEST_RIDGE`. The difference of f and f_0 is then below 1e-160 of y'y,
-which changes no digit of a float. A bound proved at `NO_RIDGE` therefore holds at gamma 0, within the outward rounding
-of bounds.
+which changes no digit of a float unless f_0 is 0. The error bound of the objective of a perfect fit therefore contains
+its penalty. A bound proved at `NO_RIDGE` then holds at gamma 0, within the outward rounding of bounds.
 """
 
 from __future__ import annotations

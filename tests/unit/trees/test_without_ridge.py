@@ -269,3 +269,17 @@ def test_the_fewest_columns_are_advised_to_go() -> None:
     data = standardize(Dataset.from_arrays(X, y))
     with pytest.raises(BadInput, match=r"force some out, force_out=\[.x5., .x0.\]"):
         check_independent(data, [0.0], 6, folds)
+
+
+@pytest.mark.parametrize("folds", ["labels", "loo"])
+def test_perfect_fits_at_gamma_0_are_tied(folds: str) -> None:
+    """On the rows 1, 3 and 4 both columns are equal and fit exactly; on held-out row 0 they differ."""
+    x = np.array([-1.0, 0.0, 2.0, 3.0, 0.0])
+    other = x * (1.0 + 2.0**-12 * (x == -1.0))
+    data = Dataset.from_arrays(np.column_stack([x, other]), [-1.333, 0.0, 2.667, 4.0, 0.0])
+    plan = make_folds([1, 0, 1, 0, 0] if folds == "labels" else folds, data)
+    record = sc.cross_validate(data, plan, gammas=[0.0], taus=[1], intercept="none", gap=0.0)
+    report = sc.verify(record, data, plan if folds == "labels" else None)
+    assert record.status == "proved" and report.ok
+    if folds == "labels":
+        assert record.lower == pytest.approx(5.2444444e-8, rel=1e-7) and record.upper == pytest.approx(1.1703998e-7)
