@@ -49,8 +49,9 @@ def check_inference(checks: Checks, record: Record, dataset: Dataset, folds: Fol
     splits = inference.splits
     numbers = [split.split for split in splits]
     is_ordered = numbers == sorted(set(numbers)) and len(numbers) > 0 and numbers[-1] < inference.plan.requested
-    words = "must be requested splits in ascending order"
-    if not checks.require(is_ordered and inference.plan.requested <= MAX_DRAWS, "inference.splits", words):
+    is_ordered = is_ordered and inference.plan.requested <= MAX_DRAWS
+    right = checks.require(is_ordered, "inference.splits", "must be requested splits in ascending order")
+    if not checks.require(0.0 < inference.level < 1.0, "inference.level", "must be between 0 and 1") or not right:
         return
     restrictions, has_intercept = record.request.restrictions or NONE, record.data.intercept != Intercept.NONE
     tester = SplitTester(dataset, folds, restrictions, record.loss, has_intercept)
@@ -71,8 +72,7 @@ def check_inference(checks: Checks, record: Record, dataset: Dataset, folds: Fol
     for name in ("units", "n_units", "by_class"):
         checks.require_equal(f"inference.plan.{name}", getattr(inference.plan, name), getattr(plan, name))
     checks.require_equal("inference.covariance", inference.covariance, combined.covariance)
-    checks.mark_bounded_fields("inference.level", "inference.plan.requested", "inference.plan.seed")
-    checks.mark_bounded_fields("inference.splits[].split")
+    checks.mark_bounded_fields("inference.plan.requested", "inference.plan.seed", "inference.splits[].split")
     checks.end_part(f"tests of {len(splits)} models on the rows that did not choose them, and their combination")
 
 

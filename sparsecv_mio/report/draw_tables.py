@@ -127,12 +127,12 @@ def _describe_stability_selection(found: StabilitySelection) -> DrawSummary:
 
 def _describe_inference(found: Inference) -> DrawSummary:
     n_done, error, level = len(found.splits), 1.0 - found.level, f"{100.0 * found.level:.4g}%"
-    small = tuple(term.term for term in found.terms if term.p_value <= error)
+    small = join_names(term.term for term in found.terms if term.p_value <= error) or "none"
     reasons = [split.note for split in found.splits if split.note]
     lines = [
         *_describe_plan(found.plan, n_done, sum(split.status == "proved" for split in found.splits), "halves"),
-        f"p-values of at most {format_number(error, 3)} have: {join_names(small) or 'no feature'}; the probability of "
-        "such a p-value for any feature without effect is at most the same number",
+        f"features with a p-value of at most {(most := format_number(error, 3))}: {small} (family-wise error at most "
+        f"{most})",
     ]
     if reasons:
         lines.append(f"{len(reasons):,} of {n_done:,} halves test no feature; the first reason: {reasons[0]}")

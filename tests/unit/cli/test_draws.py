@@ -56,7 +56,9 @@ def test_inference_by_splits(table: str, tmp_path: Path, capsys: pytest.CaptureF
     assert run(words) == 0
     said = capsys.readouterr().out
     assert "6 halves of 30 rows (seed 0), each searched again" in said
-    assert "p-values of at most 0.05 have: a" in said and "95% interval" in said
+    assert (
+        "features with a p-value of at most 0.05: a (family-wise error at most 0.05)" in said and "95% interval" in said
+    )
     record = read_record(answer)
     assert isinstance(record, Record) and record.inference is not None and len(record.inference.splits) == 6
     assert run(["verify", answer, table, "-q"]) == 0

@@ -15,6 +15,7 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput, SparseCVWarning
+from sparsecv_mio.inference import split_checks
 from sparsecv_mio.inference.draws import half_draws
 from sparsecv_mio.inference.splits import infer, parse_splits
 from sparsecv_mio.targets import Loss
@@ -104,12 +105,34 @@ def test_altered_combinations_do_not_hold() -> None:
             not sc.verify(replace(given, inference=replace(inference, terms=terms)), data).ok or first.p_value < 1e-12
         )
     for change in (
-        {"terms": tuple(others)}, {"covariance": "jackknife"}, {"level": 0.9},
+        {"terms": tuple(others)}, {"covariance": "jackknife"}, {"level": 0.9}, {"level": 2.0},
         {"plan": replace(inference.plan, units="groups")}, {"plan": replace(inference.plan, seed=5)},
         {"splits": inference.splits[::-1]}, {"splits": ()}, 
         {"plan": replace(inference.plan, requested=1)}, {"plan": replace(inference.plan, requested=10**9)},
     ):  # fmt: skip
         assert not sc.verify(replace(given, inference=replace(inference, **change)), data).ok, change
+
+
+def test_without_statsmodels_the_tests_are_only_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    record, data = solve_case("squared")
+    given = infer(record, data, "splits:2")
+    monkeypatch.setattr(split_checks, "find_spec", lambda package: None)
+    report = sc.verify(given, data)
+    assert report.ok and "read but not checked: inference" in report.verdict
+    assert any(line.startswith("inference (its tests require") for line in report.reread)
+
+
+def test_halves_without_a_model_count_as_p_value_1() -> None:
+    six = np.arange(N) // 12
+    y = ((six < 4) & (X[:, 0] > 0.5)).astype(float)  # a half with one of the first four groups has a fold of one class
+    data = Dataset.from_arrays(X, y, aux={"h": six})
+    record = sc.solve(data, folds="groups:h", loss="logistic", **GRID)
+    with pytest.warns(SparseCVWarning, match="infer: no model could be chosen from"):
+        given = infer(record, data, "splits:6", seed=2)
+    assert given.inference is not None
+    failed = [split for split in given.inference.splits if split.status == "failed"]
+    assert 0 < len(failed) < 6 and all(split.note and not split.tests for split in failed)
+    assert sc.verify(Record.from_json(given.to_json()), data).ok
 
 
 def test_levels_of_a_factor_are_one_term() -> None:
