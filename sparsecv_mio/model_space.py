@@ -269,6 +269,12 @@ def _end(name: Any, given: Any) -> float | None:
     return float(value)
 
 
+def _describe_intervals(bounds: Sequence[CoefficientBounds]) -> Iterable[str]:
+    """Return the intervals of some coefficients in words, or the number of features if these are many."""
+    many = f"bounds on the coefficients of {len(bounds)} features"
+    return (many,) if len(bounds) > MOST_NAMED else map(str, bounds)
+
+
 def products(names: Sequence[str], every: bool) -> tuple[Parents, ...]:
     """Return the parents of every feature whose name is a product of others: `a:b`, `a*b`, `a b`, `a^2`.
 
@@ -621,10 +627,7 @@ class Restrictions:
         for text, some in (("below 0", self.nonnegative), ("above 0", self.nonpositive)):
             every = some == (ALL,) or len(some) == features
             said += [f"no coefficient {text}" if every else f"{abbreviate_names(some)} not {text}"] if some else []
-        if len(self.coef_bounds) > MOST_NAMED:
-            return "; ".join([*said, f"bounds on the coefficients of {len(self.coef_bounds)} features"])
-        said += map(str, self.coef_bounds)
-        return "; ".join(said)
+        return "; ".join([*said, *_describe_intervals(self.coef_bounds)])
 
     def _reference_levels(self) -> tuple[str, ...]:
         """Return the levels that are excluded because all other levels of a factor are adjusted for."""

@@ -93,10 +93,10 @@ def make_bounded_problems(context: Context, full_data: BestOnAllRows) -> Squared
     """
     make = partial(BoundedProblem, constraints=check_side_constraints(context, MioSettings()))
     engine = "trees over the sizes of a gamma, and restricted trees"
-    return SquaredProblems(context, full_data, make, "rounds within bounds", engine, _fit_within_bounds)
+    return SquaredProblems(context, full_data, make, "rounds within bounds", engine, _fit_supports_within)
 
 
-def _fit_within_bounds(problems: SquaredProblems, found: SupportsFound, gammas: Sequence[int]) -> SupportsFound:
+def _fit_supports_within(problems: SquaredProblems, found: SupportsFound, gammas: Sequence[int]) -> SupportsFound:
     """Return supports with their objectives and held-out losses within the bounds."""
     objective, upper, held_out = np.array([found.objective, found.objective_upper, found.held_out])
     is_known = np.isfinite(upper)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,58 @@ def test_groups_and_signs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert all(record.coefficients.get(name, 0.0) >= 0.0 for name in ("s3", "s4"))
     free = sc.solve(DIABETES, target="y", gammas=[0.1, 1.0], taus="1:4", folds=5)
     assert {"bmi", "s5"} <= set(free.support) and free.cv_error < record.cv_error
+
+
+def test_bounds_on_coefficients_from_the_command_line_to_verify(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = solved(tmp_path, "--coef-bounds", "bmi=0..1,all=-20..20", "--model", "average", "--full")
+    told = capsys.readouterr().out
+    assert "models compared: bounds on the coefficients of 10 features" in told and record.status == "proved"
+    assert record.coefficients.get("bmi", 0.0) <= 1.0 and max(map(abs, record.coefficients.values())) == 20.0
+    assert record.average is not None and max(map(abs, record.average.model.coefficients.values())) <= 20.0
+    name = next(name for name, value in record.coefficients.items() if abs(value) == 20.0)
+    beyond = replace(record, coefficients=record.coefficients | {name: 20.1 * np.sign(record.coefficients[name])})
+    assert f"coefficients.{name}" in {one.field for one in sc.verify(beyond, DIABETES).failures}
+    loose = replace(record.request.restrictions, coef_bounds="bmi=0..1")  # type: ignore[type-var]
+    other = replace(record, request=replace(record.request, restrictions=loose))
+    assert not sc.verify(other, DIABETES).ok
+
+
+def test_the_former_form_of_bounds_on_coefficients_is_translated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = []
+    for given in (["--box", "bmi:0:1", "--box", "s5::20"], ["--coef-bounds", "bmi=0..1,s5=..20"]):
+        file = tmp_path / "fit.json"
+        assert run(["fit", DIABETES, "-t", "y", "--tau", "3", "--gamma", "0.1", *given, "--json", str(file)]) == 0
+        records.append(json.loads(file.read_text()))
+        assert ("--box is deprecated" in capsys.readouterr().err) == (given[0] == "--box")
+        assert run(["verify", str(file), DIABETES]) == 0
+    assert records[0]["coefficients"] == records[1]["coefficients"] and records[0]["side"] == records[1]["side"]
+
+
+@pytest.mark.parametrize(
+    ("options", "kinds"),
+    [
+        (["--coef-bounds", "x0=0..0.5", "--scale-within", "folds"], 4),
+        (["--coef-bounds", "kind=0..0.5"], 7),
+        (["--coef-bounds", "all=-0.5..0.5", "--count", "factors"], 4),
+        (["--coef-bounds", "x0=0..0.5", "--adjust", "x1"], 3),
+    ],
+)
+def test_bounds_hold_next_to_factors_and_preprocessing_within_folds(
+    options: list[str], kinds: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, file = write_words(tmp_path / "words.csv"), tmp_path / "record.json"
+    given = ["-t", "y", "--drop", "late", "--encode", "onehot", "--gamma", "0.1", "--folds", "4", "--tau", "1:3"]
+    assert run(["solve", data, *given, *options, "--json", str(file)]) == 0
+    assert f"60 rows; {kinds} features" in capsys.readouterr().out
+    record = Record.from_json(file.read_text())
+    assert record.status == "proved" and run(["verify", str(file), data]) == 0
+    assert record.request.restrictions is not None
+    for name, (low, high) in record.request.restrictions.bounds.items():
+        assert low <= record.coefficients.get(name, 0.0) <= high
 
 
 @pytest.fixture
@@ -72,6 +125,17 @@ def test_hierarchy_by_names(products: Path, word: str, tmp_path: Path) -> None:
     [
         (["--at-most", "2"], "at-most: '2' is not K:A,B,..."),
         (["--hierarchy", "bmi"], "hierarchy: 'bmi' is not one of strong, weak"),
+        (["--coef-bounds", "bmi"], "--coef-bounds: 'bmi' is not NAME=LOW..HIGH"),
+        (["--coef-bounds", "bmi=1..0"], "--coef-bounds: the bounds 1 and 0 of 'bmi' are reversed"),
+        (["--coef-bounds", "bmi=nan..1"], "--coef-bounds: 'nan' is not a finite number"),
+        (["--coef-bounds", "bmi=.."], "--coef-bounds: 'bmi' has no bound"),
+        (["--coef-bounds", "bmi=0..0"], "--coef-bounds: the bounds of 'bmi' allow only 0; use force_out"),
+        (["--coef-bounds", "bmi=1..2", "--nonpositive", "bmi"], "'bmi' has bounds that only exclude it"),
+        (["--coef-bounds", "bmi=0..1,bmi=0..2"], "--coef-bounds: feature 'bmi' has bounds twice"),
+        (["--coef-bounds", "nose=0..1"], "--coef-bounds: 'nose' is not a feature"),
+        (["--coef-bounds", "bmi=0..1", "--adjust", "bmi"], "--adjust, --coef-bounds: column 'bmi' is in both options"),
+        (["--coef-bounds", "bmi=0..1", "--loss", "poisson"], "--coef-bounds: requires --loss squared, not poisson"),
+        (["--coef-bounds", "bmi=0..1", "--refine"], "--coef-bounds: not supported with --refine ("),
         (["--hierarchy", "strong"], "hierarchy: no feature has the name of a product"),
         (["--nonnegative", "nose"], "--nonnegative: 'nose' is not a feature"),
         (["--nonnegative", "all", "--method", "rounds"], "nonnegative: requires --method auto, algorithm1 or grid"),
