@@ -65,7 +65,11 @@ class BoundedProblem(RestrictedProblem):
         values, errors = self.fit_objectives(supports)
         best = int(np.argmin(values + errors))
         upper = float(values[best] + errors[best])
-        if not free.complete or not upper * (1.0 + TIE_RTOL) <= free.upper + 0.5 * free.margin:
+        limit, copies = free.upper + 0.5 * free.margin, self.problem.copies
+        is_tied = free.complete and upper * (1.0 + TIE_RTOL) <= limit
+        if copies is not None and np.any(copies >= 0):  # a list contains one duplicate, and another may have no bounds
+            is_tied &= bool(np.all(values - errors <= limit))
+        if not is_tied:
             return BestSubset.from_bounds(free.tau, supports[best], upper, free.lower)
         listed = np.where(np.abs(values - free.values) <= 0.5 * free.margin, free.values, np.nan) if free.values else ()
         return replace(free, support=supports[best], values=tuple(listed))
