@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
+import numpy as np
 import pytest
 from altered_fields import set_fields
 from interval_problem import interval_problem
 
+import sparsecv_mio as sc
+from sparsecv_mio.certificate.checked_fields import Checks
+from sparsecv_mio.certificate.designs import make_design
+from sparsecv_mio.certificate.optimality import Optimality, TruePair, check_by_enumeration
 from sparsecv_mio.certificate.records import Continuous, Record
+from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.search.api import cross_validate
 
@@ -63,3 +69,28 @@ def test_a_missing_support_is_found(record: Record, size: int) -> None:
 def test_a_lower_bound_above_its_pieces_is_found(record: Record) -> None:
     assert record.continuous is not None
     assert "lower" in fields(record, record.continuous, lower=record.lower * (1.0 + 1e-6))
+
+
+def test_a_curve_over_gamma_may_follow_either_of_two_tied_subsets() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(18, 3))
+    data = sc.Dataset.from_arrays(X, X[:, 0] + rng.normal(size=18))
+    record, plan = sc.solve(data, folds="3", gammas="0.1..1", taus=[1]), sc.make_folds("3", data)
+    assert record.continuous is not None and sc.verify(record, data).ok
+    design = make_design(record, data, plan)
+    assert isinstance(design, RidgeDesign)
+    true_pair = Optimality(Checks(), record, design, []).truth
+    ends = {end for piece in record.continuous.pieces for end in (piece.low, piece.high)}
+    for is_tied in (True, False):
+
+        def truth(gamma: float, tau: int, is_tied: bool = is_tied) -> TruePair:
+            true = true_pair(gamma, tau)
+            if gamma in ends or gamma not in record.continuous.curve_gammas:
+                return true
+            more = 1.0 + 3e-7
+            return TruePair(true.low * more, true.high * more, true.low * (1.0 if is_tied else more), true.high * more,
+                            true.optima)  # fmt: skip
+
+        checks = Checks()
+        check_by_enumeration(checks, record, design, truth)
+        assert (checks.failures == []) == is_tied
