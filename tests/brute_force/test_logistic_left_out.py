@@ -180,12 +180,14 @@ def test_bounds_contain_the_truth_before_and_after_a_list(seed: int) -> None:
     grid = Grid.of(case.gammas, case.taus, case.data.p)
     problems = SmoothProblems(data, case.folds, grid)
     per_row, n_solved = new_context(data, case.folds, grid).cv_error_factor, 0
+    n_bounded = 0  # folds in which the loss of every fit has an upper bound; without any, a list cannot solve a fold
     for g, gamma in enumerate(case.gammas):
         for tau in case.taus:
             subset = problems.full(g).solve([tau], [], 0, is_never_expired).by_size[tau]
             near_best = problems.full(g).make_near_optimal_list(tau, [subset.support], is_never_expired)
             assert isinstance(near_best, NearBestHeldOut)
             least, most = near_best.bound_all_fits(subset.upper)
+            n_bounded += int(np.isfinite(most).sum())
             for has_list in (False, True):
                 if has_list:
                     near_best.compute_exactly()
@@ -196,7 +198,7 @@ def test_bounds_contain_the_truth_before_and_after_a_list(seed: int) -> None:
                 assert folds.lower.sum() * per_row <= high * (1.0 + ROUNDING), where
                 assert folds.upper.sum() * per_row >= low * (1.0 - ROUNDING), where
                 n_solved += int(folds.is_listed.sum()) * has_list
-    assert n_solved > 0
+    assert n_solved > 0 or not n_bounded
 
 
 def test_more_than_the_admitted_supports_lower_the_level() -> None:

@@ -146,10 +146,11 @@ class HeldOutFold:
                 loss[i], loss_error[i] = held_out, rounding
         negligible = ACCURATE_RTOL * problem.yy / problem.total * self.weight
         is_accurate = np.isfinite(loss) & (loss_error <= WORST_ROUNDING * loss + negligible)
-        return Fits(
-            supports, value - value_error, value + value_error, loss - loss_error, loss + loss_error, loss, value,
-            is_accurate,
-        )  # fmt: skip
+        low, low_loss = (
+            np.subtract(center, error, out=np.zeros(len(center)), where=np.isfinite(center))  # 0 where a fit overflows
+            for center, error in ((value, value_error), (loss, loss_error))
+        )
+        return Fits(supports, low, value + value_error, low_loss, loss + loss_error, loss, value, is_accurate)
 
 
 @dataclass(frozen=True, eq=False)
