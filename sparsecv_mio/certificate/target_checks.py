@@ -43,6 +43,9 @@ def check_target(checks: Checks, record: StoredRecord, dataset: Dataset, rows: I
         for name, class_name in zip(("negative", "positive"), dataset.classes or (None, None), strict=True):
             checks.require_equal(f"classes.{name}", getattr(classes, name), class_name)
         checks.close("classes.null_error", classes.null_error, null_error, 1e-12)
+        for name in () if isinstance(record, Record) else ("accuracy", "auc", "brier"):
+            words = "must be null, because this record has no held-out predictions"
+            checks.require(getattr(classes, name) is None, f"classes.{name}", words)
         word = record.request.positive if isinstance(record, Record) else None
         right = word is None or resolve_class(word, (classes.negative, classes.positive)) == classes.positive
         checks.require(right, "request.positive", f"is {word!r}, but the positive class is {classes.positive!r}")

@@ -229,6 +229,14 @@ def test_a_solver_s_record_holds_within_its_allowance_and_no_further() -> None:
         assert not verify(wrong, DATA).ok
 
 
+@pytest.mark.parametrize("record", [PATH, FIT], ids=["path", "fit"])
+@pytest.mark.parametrize("name", ["accuracy", "auc", "brier"])
+def test_measures_of_held_out_rows_without_such_rows_are_refused(record: PathRecord | FitRecord, name: str) -> None:
+    assert record.classes is not None
+    altered_record = replace(record, classes=replace(record.classes, **{name: 0.5}))
+    assert [failure.field for failure in verify(altered_record, DATA).failures] == [f"classes.{name}"]
+
+
 def test_branching_reports_its_fits() -> None:
     calls: list[tuple[int, int]] = []
     verify(RECORD, DATA, progress=lambda done, total: calls.append((done, total)))
