@@ -607,14 +607,20 @@ def make_folds(spec: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLik
     if isinstance(spec, type):
         raise BadInput(f"folds {spec.__name__}: this is a class; give an object, such as {spec.__name__}()")
     _check_seed(seed)
-    if dataset.trials is not None and not (isinstance(spec, fold_plan.FoldPlan) and spec.n == dataset.n):
-        cases, counts = dataset.split_into_cases()
-        return fold_plan.repeated_folds(make_folds(spec, cases, seed, groups), counts)
+    cases, counts = dataset.split_into_cases()
+    if isinstance(spec, fold_plan.FoldPlan) and groups is None and (spec.n == dataset.n or spec.n != cases.n):
+        return spec
+    plan = _make_folds_of_cases(spec, cases, seed, groups)
+    return plan if cases is dataset else fold_plan.repeated_folds(plan, counts)
+
+
+def _make_folds_of_cases(spec: AnyFolds, dataset: Dataset, seed: int, groups: ArrayLike | None) -> fold_plan.FoldPlan:
+    """Return the folds of data without trials; :func:`make_folds` documents them."""
     if isinstance(spec, Splitter) and not isinstance(spec, str | bytes):
         return replace(folds_from_splitter(spec, dataset, groups), given_seed=seed)
     if groups is not None:
         raise BadInput("groups: require a splitter that uses them, such as GroupKFold")
-    if isinstance(spec, fold_plan.FoldPlan):
+    if isinstance(spec, fold_plan.FoldPlan):  # of the cases
         return spec
     if isinstance(spec, str | Integral):
         return _folds_from_text(str(spec), dataset, seed)

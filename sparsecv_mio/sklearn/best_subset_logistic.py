@@ -251,6 +251,9 @@ class BestSubsetLogistic(OfOneGamma, SparseClassifier):
     adjust : str, int or list of these, optional
         Columns that every model adjusts for, like the intercept: always included, not penalised, not counted in the
         size.
+    count : {"factors", "columns"} or list of lists of columns, optional
+        Columns that count as one feature and enter together: `"factors"` for columns with names such as `city=Oslo` and
+        `city=Bergen`, or lists of columns. By default every column counts separately.
     verbose : int
         Verbosity: with a positive number, progress is printed.
 
@@ -389,6 +392,9 @@ class BestSubsetLogisticCV(ChosenByLoss, SparseClassifier):
     adjust : str, int or list of these, optional
         Columns that every model adjusts for, like the intercept: always included, not penalised, not counted in the
         size.
+    count : {"factors", "columns"} or list of lists of columns, optional
+        Columns that count as one feature and enter together: `"factors"` for columns with names such as `city=Oslo` and
+        `city=Bergen`, or lists of columns. By default every column counts separately.
     verbose : int
         Verbosity: with a positive number, progress is printed.
 

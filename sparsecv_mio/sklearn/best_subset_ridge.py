@@ -31,7 +31,6 @@ from sparsecv_mio.sklearn.sparse_model import (
 class SparseLinearModel(RegressorMixin, SparseEstimator):
     """A linear model with few features; `fit` sets `coef_` and `intercept_`."""
 
-    count: str | Iterable[Iterable[Column]] | None = None
     at_most: Limits | None = None
     hierarchy: Hierarchy | None = None
     nonnegative: Column | Iterable[Column] | None = None

@@ -293,6 +293,7 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
     force_in: Column | Iterable[Column] | None = None
     force_out: Column | Iterable[Column] | None = None
     adjust: Column | Iterable[Column] | None = None
+    count: str | Iterable[Iterable[Column]] | None = None
     verbose: int = 0
 
     def __getstate__(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.trees.glm_fits import FittedSupports, GlmFits
-from sparsecv_mio.trees.glm_tree import EXCHANGE_RTOL, MAX_EXCHANGE_ROUNDS, Listing, Node, SizeSearch
+from sparsecv_mio.trees.glm_tree import EXCHANGE_RTOL, MAX_EXCHANGE_ROUNDS, GlmNode, Listing, SizeSearch
 
 Terms = tuple[tuple[int, ...], ...]
 
@@ -85,30 +85,34 @@ class TermSearch(SizeSearch):
         exchanges : bool
             True to improve a start of the size by exchanges.
         """
-        every = frozenset(range(len(self.terms)))
         known = [chosen for start in starts if (chosen := self._chosen_terms(start)) is not None]
-        best = self._offer_best(known) if known else self.inside
+        best = self._offer_best(known or [self._select_forward()])
+        if len(best) == self.size and (exchanges or not known):
+            self._exchange_terms(best)
+
+    def _select_forward(self) -> frozenset[int]:
+        """Return terms that are selected one after the other, fewer than the size if the time is over."""
+        best = self.inside
         while len(best) < self.size and not self.expired():
-            best = self._offer_best([best | {t} for t in every - best])
-        if len(best) < self.size or (self.upper == np.inf and self.size > len(self.inside)):
-            return
-        if not known:
-            best = self._offer_best([best])
-        for _ in range(MAX_EXCHANGE_ROUNDS if exchanges or not known else 0):
-            before = self.upper
-            others = [best - {s} | {t} for s in best - self.inside for t in every - best]
-            if not others or self.expired():
-                break
-            found = self._offer_best(others)
+            best = self._offer_best([best | {t} for t in range(len(self.terms)) if t not in best])
+        return best
+
+    def _exchange_terms(self, best: frozenset[int]) -> None:
+        """Improve a support of the size by exchanges of single terms."""
+        others = frozenset(range(len(self.terms)))
+        for _ in range(MAX_EXCHANGE_ROUNDS):
+            before, choices = self.upper, [best - {s} | {t} for s in best - self.inside for t in others - best]
+            if not choices or self.expired():
+                return
+            best = self._offer_best(choices)
             if not self.upper < before * (1.0 - EXCHANGE_RTOL):
-                break
-            best = found
+                return
 
-    def _root(self) -> Node:
+    def _root(self) -> GlmNode:
         """Return the node of all supports; nodes list terms by their indices."""
-        return Node(self.inside, frozenset(), self.point)
+        return GlmNode(self.inside, frozenset(), self.point)
 
-    def _step(self, bound: float, node: Node) -> list[tuple[float, Node]]:
+    def _step(self, bound: float, node: GlmNode) -> list[tuple[float, GlmNode]]:
         """Close a node, or return its children, each with a bound."""
         free = sorted(frozenset(range(len(self.terms))) - node.inside - node.outside)
         room = self.size - len(node.inside)
@@ -118,17 +122,17 @@ class TermSearch(SizeSearch):
             return self._close_support(bound, node, node.inside.union(free[:room]))
         fitted = self._fit([node.inside.union(free) - {t} for t in free], node.point, self.level)
         order = np.argsort(-fitted.lower, kind="stable").tolist()
-        children = list[tuple[float, Node]]()
+        children = list[tuple[float, GlmNode]]()
         for i, place in enumerate(order[: room + 1]):
             below = max(bound, float(fitted.lower[place]))
             if below > self.level:
                 self._close(below)
                 continue
             inside = node.inside.union(free[t] for t in order[:i])
-            children.append((below, Node(inside, node.outside | {free[place]}, fitted.points[place])))
+            children.append((below, GlmNode(inside, node.outside | {free[place]}, fitted.points[place])))
         return children
 
-    def _close_support(self, bound: float, node: Node, chosen: frozenset[int]) -> list[tuple[float, Node]]:
+    def _close_support(self, bound: float, node: GlmNode, chosen: frozenset[int]) -> list[tuple[float, GlmNode]]:
         """Close a node by the fit of its single support; if interrupted, keep it open."""
         fitted = self._fit([chosen], node.point, self.level)
         lower, upper = float(fitted.lower[0]), float(fitted.upper[0])

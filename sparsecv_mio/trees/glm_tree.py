@@ -43,7 +43,7 @@ LEAPS_FOUND = 1_000  # number of supports found at which the leaps of a node end
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class GlmNode:
     """Columns that are in and out, and the point where fits begin."""
 
     inside: frozenset[int]
@@ -107,7 +107,7 @@ class SizeSearch:
         self.flat = frozenset(flat)
         self.support, self.point, self.upper = frozenset(fits.forced), fits.start(), np.inf
         self.kept: dict[frozenset[int], tuple[float, float]] = {}
-        self.open, self.closed, self._left, self.exhausted = OpenNodes[Node](), np.inf, np.inf, False
+        self.open, self.closed, self._left, self.exhausted = OpenNodes[GlmNode](), np.inf, np.inf, False
         self.work, self._broad = LEAPS_WORK, 0  # work of a node, and number of nodes that had a share of it
         self._enough = np.inf  # target of the lower bound: supports above it are not needed
         self._lock = threading.Lock()
@@ -192,17 +192,17 @@ class SizeSearch:
             tau, best, lower, self.upper, supports, values, self.upper - lower, complete and bool(kept_supports), True
         )  # fmt: skip
 
-    def _root(self) -> Node:
+    def _root(self) -> GlmNode:
         """Return the node of all supports."""
         inside = frozenset(np.flatnonzero(self.fits.copies)[self.fits.inside].tolist())
-        return Node(inside, frozenset(), self.point)
+        return GlmNode(inside, frozenset(), self.point)
 
-    def _close(self, bound: float) -> list[tuple[float, Node]]:
+    def _close(self, bound: float) -> list[tuple[float, GlmNode]]:
         with self._lock:
             self.closed = min(self.closed, bound)
         return []
 
-    def _step(self, bound: float, node: Node) -> list[tuple[float, Node]]:
+    def _step(self, bound: float, node: GlmNode) -> list[tuple[float, GlmNode]]:
         """Close a node, or return its children, each with a bound."""
         fits = self.fits
         columns = np.array([j for j in np.flatnonzero(fits.copies).tolist() if j not in node.outside], dtype=np.int64)
@@ -231,7 +231,7 @@ class SizeSearch:
         size = np.array([np.abs(row).max(initial=0.0) for row in fits.rows.W])
         return glm_leaps.FitRanges(np.array(ends), places[free], middle[free], half[free], size)
 
-    def _leapt(self, bound: float, node: Node, columns: IntArray) -> list[tuple[float, Node]]:
+    def _leapt(self, bound: float, node: GlmNode, columns: IntArray) -> list[tuple[float, GlmNode]]:
         """Run leaps and bounds at a node; return the nodes that remain open after a number of fits."""
         fits, region, most = self.fits, self._region, min(self.size, len(columns))
         room = np.sort(fits.copies[columns])[::-1].cumsum()  # copies can fill a support up to the size
@@ -265,15 +265,15 @@ class SizeSearch:
         most = self.work // (len(self.fits.problem.y) * columns)
         return 1 if columns > WIDE else max(most, 1)
 
-    def _left_open(self, nodes: glm_leaps.Nodes, row: int, adjusted: IntArray) -> tuple[float, Node]:
+    def _left_open(self, nodes: glm_leaps.Nodes, row: int, adjusted: IntArray) -> tuple[float, GlmNode]:
         """Return an open node of the inner stack, with its bound."""
         first = self.fits.problem.first_coefficient
         own = np.concatenate([adjusted, nodes.columns[row, : nodes.width[row]]]) - first
         inside = frozenset(own[: len(adjusted) + nodes.inside[row]].tolist())
         outside = frozenset(np.setdiff1d(np.flatnonzero(self.fits.copies), own).tolist())
-        return float(nodes.bound[row]), Node(inside, outside, nodes.point[row].copy())
+        return float(nodes.bound[row]), GlmNode(inside, outside, nodes.point[row].copy())
 
-    def _close_node(self, bound: float, node: Node, firsts: BoolArray, level: float) -> list[tuple[float, Node]]:
+    def _close_node(self, bound: float, node: GlmNode, firsts: BoolArray, level: float) -> list[tuple[float, GlmNode]]:
         """Close a node by fits of its remaining supports, with every number of copies; if interrupted, keep it open.
 
         All other supports of the node are above the level.

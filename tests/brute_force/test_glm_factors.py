@@ -8,11 +8,13 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from glm_claims import Truth, of_model, of_search
 from glm_referee import Referee, Support
 from slow import slow
 
+import sparsecv_mio as sc
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
@@ -196,3 +198,15 @@ def test_a_record_of_half_a_factor_is_refuted() -> None:
 def test_other_restrictions_stay_refused(more: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInput, match=said):
         solved(drawn(7), **more)
+
+
+def test_estimators_choose_whole_factors() -> None:
+    case = drawn(11)
+    X, y = pd.DataFrame(case.data.X, columns=case.data.names), case.data.y
+    how: dict[str, Any] = {"taus": [1, 2], "gammas": [0.1, 1.0], "count": "factors"}
+    model = sc.BestSubsetLogisticCV(cv="4", **how).fit(X, y)
+    same = sc.solve(X.assign(y=y), "y", loss="logistic", folds="4", **how)
+    assert model.record_.support == same.support and model.cv_error_ == same.cv_error
+    path = best_subsets(case.data, gammas=[0.1], taus=[2], loss="logistic", count="factors").path[0]
+    one = sc.BestSubsetLogistic(2, gamma=0.1, count="factors").fit(X, y)
+    assert set(np.array(case.data.names)[one.coef_[0] != 0.0]) == set(path.support)
