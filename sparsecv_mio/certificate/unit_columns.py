@@ -25,8 +25,7 @@ from sparsecv_mio.arrays import BLOCK_NUMBERS, BoolArray, FloatArray, IntArray, 
 from sparsecv_mio.certificate.restrictions import NO_EFFECT
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.beyond_floats import Coordinates, ExactFit, exact_sum
-from sparsecv_mio.problem.moment_fits import solve_within
-from sparsecv_mio.problem.objective import RidgeFit, scales
+from sparsecv_mio.problem.objective import RidgeFit, scales, solve_least_squares
 from sparsecv_mio.units import ROUNDING, TINY
 
 CANDIDATE_RTOL = 1e-5  # four times the error of the closed forms below, so that every tie is refitted
@@ -256,11 +255,9 @@ class FoldMoments:
 
     def objective_within(self, gamma: float, support: IntArray, ends: FloatArray) -> float:
         """Return the objective of the fit of a support within (2, s) bounds, to the accuracy of the moments."""
-        M = self.gram[np.ix_(support, support)] + np.diag(penalties(gamma, self.weight[support]))
-        length = np.sqrt(np.where(np.diag(M) > 0.0, np.diag(M), 1.0))
-        M, c = M / np.outer(length, length), self.moment[support] / length
-        beta = solve_within(M, c, *(ends * length))
-        return float(self.moment[-1] + beta @ (M @ beta - 2.0 * c))
+        A = np.vstack([self.root[:, support], np.diag(np.sqrt(penalties(gamma, self.weight[support])))])
+        target = np.concatenate([self.root[:, -1], np.zeros(len(support))])
+        return float(np.sum((target - A @ solve_least_squares(A, target, (ends[0], ends[1]))) ** 2))
 
 
 def moments(unit: UnitColumns, test: IntArray) -> FoldMoments:

@@ -352,8 +352,6 @@ def _bounded_least_squares(
     how: Mapping[str, Any],
 ) -> FloatArray:  # fmt: skip
     """Return the coefficients within bounds by bounded least squares in floats, in units of the file."""
-    from scipy.optimize import lsq_linear
-
     place, rows, weights = plain.coordinates, how.get("rows"), how.get("weights")
     train = np.arange(len(y)) if rows is None else np.asarray(rows)
     Z, t = place.standardise_rows(X, y, train)
@@ -361,16 +359,30 @@ def _bounded_least_squares(
         heft = np.sqrt(weights[train])
         Z, t = Z * heft[:, None], t * heft
     A = np.vstack([Z, np.diag(root / place.x_unit)])
+    factor, target = place.x_unit / place.y_unit, np.concatenate([t, np.zeros(len(root))])
+    return solve_least_squares(A, target, (ends[0] * factor, ends[1] * factor)) / factor
+
+
+def solve_least_squares(A: FloatArray, target: FloatArray, ends: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """Return the b within bounds that minimises `||target - A b||`, in floats.
+
+    Parameters
+    ----------
+    A, target : (m, s), (m,) arrays
+        Matrix and target.
+    ends : two (s,) arrays
+        Lower and upper bounds.
+    """
+    from scipy.optimize import lsq_linear
+
     size = power_of_two(np.sqrt(np.einsum("ij,ij->j", A, A)))
-    factor = size * place.x_unit / place.y_unit
-    low, high = (end * factor for end in ends)
+    low, high = (end * size for end in ends)
     loose, beta = low < high, low.copy()
-    target = np.concatenate([t, np.zeros(len(root))]) - (A / size)[:, ~loose] @ low[~loose]
     if loose.any():
-        found = lsq_linear((A / size)[:, loose], target, (low[loose], high[loose]), method="bvls", tol=1e-15)
-        snapped = np.where(found.active_mask < 0, low[loose], np.where(found.active_mask > 0, high[loose], found.x))
-        beta[loose] = snapped
-    return np.asarray(beta / factor)
+        rest = target - (A / size)[:, ~loose] @ low[~loose]
+        found = lsq_linear((A / size)[:, loose], rest, (low[loose], high[loose]), method="bvls", tol=1e-15)
+        beta[loose] = np.where(found.active_mask < 0, low[loose], np.where(found.active_mask > 0, high[loose], found.x))
+    return np.asarray(beta / size)
 
 
 def _fit_of_few_rows(

@@ -61,6 +61,7 @@ MANY = Kind(
      (60, SMALL + 4, "2", 0.5), (120, SMALL + 8, "10", 0.5)),
 )  # fmt: skip
 RESTRICTED = Kind("restrictions", 15.0, {"at_most": "1:x0,x1"}, ((30, 5, "loo", 0.0), (30, 5, "3", 0.0)))
+BOUNDED = Kind("coefficient_bounds", 55.0, {"coef_bounds": "x0=..0.1,x1=0..0.1"}, MANY.shapes)
 SMOOTH = Kind(
     "smooth_losses", 35.0, {"loss": find_loss_of_values(Values.CLASSES)},
     ((60, 12, "loo", 0.0), (60, 12, "3", 0.0), (30, 40, "3", 0.0)),
@@ -163,7 +164,7 @@ def make_first_use(command: str, options: Asked, dataset: Dataset, run: Callable
     if not options.loss.is_quadratic:
         kind = SMOOTH
     elif options.restrictions.side_constraints:
-        kind = RESTRICTED
+        kind = BOUNDED if options.restrictions.has_only_bounds else RESTRICTED
     else:
         kind = FEW if dataset.p <= FEW_COLUMNS else MANY
 
