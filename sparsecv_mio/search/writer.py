@@ -124,7 +124,8 @@ class Writer:
     def _take_full_data(self, statement: FullDataBounds, step: Step) -> None:
         """Take best subsets of the full data; their bounds hold at other sizes and gammas too."""
         state, g, all_rows = self.state, statement.gamma, self.state.all_rows
-        if state.has_supports[g]:
+        has_every_size = statement.subsets.by_size.keys() >= set(state.context.grid.taus.tolist())
+        if state.has_supports[g] or not has_every_size:
             self._lower_before = all_rows.lower() if self._lower_before is None else self._lower_before
             all_rows.improve(g, statement.subsets)
         else:

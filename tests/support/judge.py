@@ -14,6 +14,7 @@ from sparsecv_mio.certificate.records import Record
 
 F_RTOL, H_RTOL = 1e-9, 1e-7
 H_FLOOR = 1e-10  # of the mean square of the target: a held-out error far below it is rounding
+TOO_WIDE = "is wider than the truth"
 LOST = 1e-290  # products of such numbers have lost their digits
 
 
@@ -144,4 +145,4 @@ def wrong_cell(
     if excess > F_RTOL * 1.1:
         yield f"f of the stored support {support.tolist()} exceeds the optimum by {excess:.1e}"
     if miss > H_RTOL:
-        yield f"interval [{lower!r}, {upper!r}] is wider than the truth [{wide_low!r}, {wide_high!r}]"
+        yield f"interval [{lower!r}, {upper!r}] {TOO_WIDE} [{wide_low!r}, {wide_high!r}]"

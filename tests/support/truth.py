@@ -46,11 +46,23 @@ class Optima:
 
     def tied(self, rtol: float, sign: float = 0.0) -> NDArray[np.bool_]:
         """Mask of the supports within `rtol` of the best: for sure (sign -1), as computed (0), or possibly (+1)."""
-        error = sign * (self.value_error + self.value_error[int(np.argmin(self.value))])
-        return np.asarray((self.value <= self.best * (1.0 + rtol) + error) | (self.value == self.best))
+        near = self.value <= self.best * (1.0 + rtol) + sign * self.error
+        return np.asarray(near | (self.value == self.best))
+
+    @property
+    def error(self) -> FloatArray:
+        """Rounding error of the difference to the best value."""
+        return self.value_error + self.value_error[int(np.argmin(self.value))]
 
     def interval(self, rtol: float, sign: float = 0.0) -> tuple[float, float]:
-        """Smallest and largest held-out sum of squares of the tied supports."""
+        """Smallest and largest held-out sum of squares of the tied supports.
+
+        If the sign is -1 and rounding hides which support is best, the largest comes first: a valid interval begins at
+        or below it, and ends at or above the smallest.
+        """
+        if sign < 0.0 and not (self.value <= self.best * (1.0 + rtol) - self.error).any():
+            held = self.held_out[self.tied(rtol, 1.0)]  # rounding hides which of these is best
+            return float(held.max()), float(held.min())
         held = self.held_out[self.tied(rtol, sign)]
         return float(held.min()), float(held.max())
 
@@ -141,7 +153,8 @@ class Enumeration:
         beta, spread, residual = _least_squares(matrices, right)
         value = np.einsum("ij,ij->i", residual, residual)
         length = float(np.linalg.norm(right))
-        value_error = ROUNDING * np.sqrt(value) * (length + np.abs(beta).sum(axis=1)) + 1e-300
+        residual_error = ROUNDING * (length + np.abs(beta).sum(axis=1))
+        value_error = (np.sqrt(value) + residual_error) * residual_error + 1e-300
         test = (self.V_test / size)[:, chosen].transpose(1, 0, 2)
         errors = self.r_test - np.einsum("ijk,ik->ij", test, beta)
         slip = np.einsum("ijk,ik->ij", np.abs(test), spread)
