@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from sparsecv_mio.errors import SparseCVError as SparseCVError
     from sparsecv_mio.fits.best_subsets import best_subsets as best_subsets
     from sparsecv_mio.inference.baselines import compare_baselines as compare_baselines
-    from sparsecv_mio.inference.bootstrap import bootstrap as bootstrap
-    from sparsecv_mio.inference.splits import infer as infer
-    from sparsecv_mio.inference.stability_selection import stability_selection as stability_selection
+    from sparsecv_mio.inference.repetitions import bootstrap as bootstrap
+    from sparsecv_mio.inference.repetitions import infer as infer
+    from sparsecv_mio.inference.repetitions import stability_selection as stability_selection
     from sparsecv_mio.near.near_optimal import near_optimal as near_optimal
     from sparsecv_mio.search.api import cross_validate as cross_validate
     from sparsecv_mio.search.api import solve as solve
@@ -39,16 +39,16 @@ _HOME = {
     "Dataset": "data.dataset",
     "SparseCVError": "errors",
     "best_subsets": "fits.best_subsets",
-    "bootstrap": "inference.bootstrap",
+    "bootstrap": "inference.repetitions",
     "compare_baselines": "inference.baselines",
     "cross_validate": "search.api",
-    "infer": "inference.splits",
+    "infer": "inference.repetitions",
     "make_folds": "data.folds",
     "near_optimal": "near.near_optimal",
     "read_dataset": "data.readers",
     "read_record": "certificate.read_back",
     "solve": "search.api",
-    "stability_selection": "inference.stability_selection",
+    "stability_selection": "inference.repetitions",
     "verify": "certificate.verify",
 }
 
@@ -85,7 +85,7 @@ def _find_implementation(name: str) -> Any:
 
         return read_new_rows
     if name == "check_inference":
-        from sparsecv_mio.inference.split_checks import check_inference
+        from sparsecv_mio.inference.split_tests import check_inference
 
         return check_inference
     from sparsecv_mio.errors import naming_extras

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib import import_module
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from sparsecv_mio.cli.live import Steps
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
-    from sparsecv_mio.inference.requested_draws import RequestedDraws
+    from sparsecv_mio.inference.choices import DrawOptions
+    from sparsecv_mio.inference.repetitions import Repetition
     from sparsecv_mio.model_space import GammaInterval
     from sparsecv_mio.search.deadline import StopSignal
     from sparsecv_mio.search.options import SearchOptions
@@ -156,22 +157,28 @@ class SolveRequest:
         """Fields of `SearchOptions` except the restrictions, by name; all cores by default."""
         return session.on_cores(self.units | self.search | self.used)
 
+    @property
+    def given_draws(self) -> Given:
+        """Values of the options that request draws of the rows, by name."""
+        return {name: getattr(self, name) for name in ("bootstrap", "stability_selection", "infer")}
+
     @cached_property
-    def draws(self) -> RequestedDraws | None:
-        """The requested repetitions on draws of the rows, after a check of their options; None by default."""
-        if self.bootstrap is None and self.stability_selection is None and self.infer is None:
-            for name in ("draw_gap", "draw_file"):
-                if getattr(self, name) is not None:
-                    words = "requires repetitions on draws; give --bootstrap, --stability-selection or --infer"
-                    raise BadInput(f"{name}: {words}")
+    def draws(self) -> tuple[Sequence[Repetition], DrawOptions] | None:
+        """The requested repetitions on draws of the rows and their options, after a check; None by default."""
+        given = {name: value for name, value in self.given_draws.items() if value is not None}
+        for name in () if given else ("draw_gap", "draw_file"):
+            if getattr(self, name) is not None:
+                words = "requires repetitions on draws; give --bootstrap, --stability-selection or --infer"
+                raise BadInput(f"{name}: {words}")
+        if not given:
             return None
         if self.draw_gap is not None:
             replace(options.OPTIONS["gap"], name="draw_gap").validate(self.draw_gap)
         from sparsecv_mio.inference.choices import DrawOptions
-        from sparsecv_mio.inference.requested_draws import RequestedDraws
+        from sparsecv_mio.inference.repetitions import REQUESTS
 
         how = DrawOptions(self.rows["seed"] or 0, self.draw_gap, store=self.draw_file)
-        return RequestedDraws(self.bootstrap, self.stability_selection, how, self.infer)
+        return [REQUESTS[name](value) for name, value in given.items()], how
 
     @property
     def checkpoint_file(self) -> tuple[str, str | None]:
@@ -229,8 +236,7 @@ def solve_common(data: str, request: SolveRequest) -> int:
     forced = {name: restrictions.pop(name) for name in options.LISTING}
     refuse_with_common({
         "gamma LO..HI": every, "nested": request.nested, **chosen, **request.stored,
-        "bootstrap": request.bootstrap, "stability_selection": request.stability_selection, "infer": request.infer,
-        "baselines": request.baselines,
+        **request.given_draws, "baselines": request.baselines,
         "save_held_out": request.save_held_out, "proof": request.proof, "progress_json": request.progress_json,
         "reference": request.reference, **restrictions,
     })  # fmt: skip
@@ -354,8 +360,8 @@ def _read(data: str, request: SolveRequest, how: SearchOptions) -> _SearchRun:
     how.check_data(dataset, plan)
     every, grid = request.gammas
     question = Question(dataset, plan, every or grid, request.tau, how)
-    if request.draws is not None:
-        request.draws.check(question)
+    for repetition in request.draws[0] if request.draws is not None else ():
+        repetition.check_question(question)
     methods: tuple[str, ...] = ()
     if request.baselines is not None:
         from sparsecv_mio.inference.baselines import check_methods, parse_baselines
@@ -377,6 +383,8 @@ def _run_search(request: SolveRequest, run: _SearchRun, levels: References, stop
 
     if run.methods:
         from sparsecv_mio.inference.baselines import add_baselines
+    if request.draws is not None:
+        from sparsecv_mio.inference.repetitions import add_repetitions
 
     import_module("sparsecv_mio.report.record_tables")  # after a limit there is no time to load it
     request.check_checkpoint()
@@ -404,7 +412,7 @@ def _run_search(request: SolveRequest, run: _SearchRun, levels: References, stop
         if run.methods:
             record = add_baselines(record, run.dataset, run.plan, run.methods, deadline)
         if request.draws is not None:
-            record = request.draws.add_to(record, question, deadline)
+            record = add_repetitions(record, question, *request.draws, deadline)
         run.record = with_reference(record, levels)
 
 

@@ -43,7 +43,7 @@ class Draw:
     rows: IntArray
     weights: IntArray
 
-    def take_from(self, dataset: Dataset) -> Dataset:
+    def select_rows(self, dataset: Dataset) -> Dataset:
         """Return the rows of the draw, weighted by their numbers of copies.
 
         Parameters
@@ -54,7 +54,7 @@ class Draw:
         Examples
         --------
         >>> data = Dataset.from_arrays([[1.0], [2.0], [3.0]], [0.0, 1.0, 2.0])
-        >>> drawn = Draw(0, np.array([0, 2]), np.array([1, 2])).take_from(data)
+        >>> drawn = Draw(0, np.array([0, 2]), np.array([1, 2])).select_rows(data)
         >>> drawn.y.tolist(), drawn.row_weights.tolist()
         ([0.0, 2.0], [1.0, 2.0])
         """
@@ -88,9 +88,25 @@ class DrawUnits:
         """True if the units of each class are drawn separately."""
         return bool(np.any(self.stratum))
 
+    @property
     def strata(self) -> list[IntArray]:
-        """Return the units of each stratum, ascending."""
+        """Units of each stratum, ascending."""
         return [np.flatnonzero(self.stratum == value) for value in np.unique(self.stratum)]
+
+    def draw_numbers(self, seed: int, kind: int, number: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+        """Return a random number for each unit; numpy guarantees these streams across versions, as for folds.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of the draws.
+        kind : int
+            `BOOTSTRAP` or `HALVES`.
+        number : int
+            Number of the draw, or of the pair of halves.
+        """
+        source = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(kind, number)))
+        return np.asarray(source.random_raw(len(self.stratum)))
 
     def make_draw(self, number: int, copies: IntArray) -> Draw:
         """Return the draw in which every unit has some number of copies.
@@ -152,17 +168,12 @@ def find_units(dataset: Dataset, folds: FoldPlan) -> DrawUnits:
 
 def _find_strata(dataset: Dataset, of_row: IntArray) -> IntArray:
     """Return the class of each unit; 0 for all units without classes, or if some unit contains both classes."""
-    n_units = int(of_row.max()) + 1
+    size = np.bincount(of_row)
     if dataset.classes is None:
-        return np.zeros(n_units, dtype=np.int64)
-    positive, size = np.bincount(of_row, dataset.y, n_units), np.bincount(of_row, minlength=n_units)
+        return np.zeros_like(size)
+    positive = np.bincount(of_row, dataset.y)
     is_mixed = np.any((positive > 0.0) & (positive < size))
-    return np.zeros(n_units, dtype=np.int64) if is_mixed else (positive > 0.0).astype(np.int64)
-
-
-def _raw_numbers(seed: int, kind: int, number: int, count: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """Return raw random numbers of a draw; numpy guarantees these streams across versions, as for folds."""
-    return np.asarray(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(kind, number))).random_raw(count))
+    return np.zeros_like(size) if is_mixed else (positive > 0.0).astype(np.int64)
 
 
 def bootstrap_draws(dataset: Dataset, folds: FoldPlan, count: int, seed: int) -> Iterator[Draw]:
@@ -189,10 +200,9 @@ def bootstrap_draws(dataset: Dataset, folds: FoldPlan, count: int, seed: int) ->
     [0, 3, 4, 5] [1, 3, 1, 1]
     """
     units = find_units(dataset, folds)
-    strata, n_units = units.strata(), len(units.stratum)
     for number in range(count):
-        raw, copies = _raw_numbers(seed, BOOTSTRAP, number, n_units), np.zeros(n_units, dtype=np.int64)
-        for stratum in strata:
+        raw, copies = units.draw_numbers(seed, BOOTSTRAP, number), np.zeros_like(units.stratum)
+        for stratum in units.strata:
             chosen = (raw[stratum] >> HIGH_BITS) * np.uint64(len(stratum)) >> HIGH_BITS
             copies[stratum] = np.bincount(chosen.astype(np.int64), minlength=len(stratum))
         yield units.make_draw(number, copies)
@@ -224,11 +234,10 @@ def half_draws(dataset: Dataset, folds: FoldPlan, count: int, seed: int) -> Iter
     [[0, 1, 3], [2, 4, 5]]
     """
     units = find_units(dataset, folds)
-    strata, n_units = units.strata(), len(units.stratum)
     for number in range(count):
-        order = np.argsort(_raw_numbers(seed, HALVES, number // 2, n_units), kind="stable")
-        copies = np.zeros(n_units, dtype=np.int64)
-        for stratum in strata:
+        order = np.argsort(units.draw_numbers(seed, HALVES, number // 2), kind="stable")
+        copies = np.zeros_like(units.stratum)
+        for stratum in units.strata:
             shuffled, half = order[np.isin(order, stratum)], len(stratum) // 2
             copies[shuffled[(number % 2) * half : (number % 2 + 1) * half]] = 1
         yield units.make_draw(number, copies)

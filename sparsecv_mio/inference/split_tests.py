@@ -1,4 +1,8 @@
-"""Tests of the terms of a chosen model on rows that did not choose it, and their combination over random splits.
+"""Inference by data splitting: tests of chosen terms on rows that did not choose them, combined over random splits.
+
+Half of the rows choose a model by the whole procedure, and the other half tests its terms. The naive p-values of the
+selected model use the same rows for the choice and for the tests. Noise that was selected because it fits these rows
+well then looks significant, so the package does not compute them.
 
 In split b of B, some rows choose a model with m_b terms, and the other rows test each of its terms without a ridge
 penalty. The p-value of term j is `p_jb = min(1, m_b p)` if the model contains the term, and 1 otherwise. Let
@@ -30,24 +34,36 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 from scipy.linalg import qr
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.certificate.inference_parts import SplitTest
+from sparsecv_mio.certificate.checked_fields import Checks
+from sparsecv_mio.certificate.inference_parts import Inference, SplitResult, SplitTest, TermInference
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.restrictions import restrictions_of
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.errors import EXTRAS, BadInput
+from sparsecv_mio.inference.draws import find_units, half_draws
 from sparsecv_mio.model_space import word_of_factor
 from sparsecv_mio.problem.glm_refit import has_recession_direction
 from sparsecv_mio.problem.row_losses import row_loss
 from sparsecv_mio.targets import Loss
+from sparsecv_mio.thresholds import MAX_DRAWS
+from sparsecv_mio.words import Intercept
 
 INVERSE_SHARE = 20  # a term that less than 1 / 20 of the models contain has the p-value 1
 DEPENDENT_RTOL = 1e-9  # share of the largest singular value of unit columns, up to which columns are dependent
 MIN_UNEXPLAINED = 1e-9  # eigenvalue of I - H of a cluster, up to which the cluster alone determines a coefficient
 CONVERGED_RTOL = 1e-12  # relative change of the deviance at which a fit ends
+REFIT_RTOL = 1e-7  # relative difference of numbers of two fits that converged separately
+SURE = 1e-30  # p-values below this number count as equal
 TOO_FEW, SEPARATED, ALONE = (
     "too few rows or groups for the coefficients",
     "the rows are separated, so coefficients are not finite",
@@ -119,12 +135,12 @@ def combine_intervals(
         return None
     estimate, error, df, size = (np.array(column, dtype=np.float64) for column in zip(*tests, strict=True))
     reach = error * stats.t.isf((1.0 - level) * k[:, None] / (factor * n_splits * 2.0 * size), df)
-    ends = [_outermost_accepted(sign * estimate - reach, sign * estimate + reach, k) for sign in (1.0, -1.0)]
+    ends = [_find_outermost_value(sign * estimate - reach, sign * estimate + reach, k) for sign in (1.0, -1.0)]
     low, high = ends[0], -ends[1]
     return (low, high) if low <= high else None
 
 
-def _outermost_accepted(lower: FloatArray, upper: FloatArray, k: IntArray) -> float:
+def _find_outermost_value(lower: FloatArray, upper: FloatArray, k: IntArray) -> float:
     """Return the smallest value that fewer than k of the intervals in each row exclude; each row has a number k."""
     smallest = -math.inf
     for low, high, count in zip(np.sort(lower), np.sort(upper), k.tolist(), strict=True):
@@ -289,3 +305,125 @@ def _test_term(name: str, fit: _Fit, places: list[int], df: int) -> SplitTest:
     if len(b) > 1:
         return SplitTest(name, p_value)
     return SplitTest(name, p_value, float(b[0]), float(error[0]))
+
+
+def combine_splits(splits: Sequence[SplitResult], level: float) -> tuple[TermInference, ...]:
+    """Return the combined results of the terms of all models, in the order of their p-values.
+
+    Parameters
+    ----------
+    splits : sequence of SplitResult
+        Tested models.
+    level : float
+        Level of all intervals together.
+    """
+    combined = []
+    for name in dict.fromkeys(test.term for split in splits for test in split.tests):
+        p_values, tests, n_chosen = np.ones(len(splits)), list[tuple[float, float, int, int]](), 0
+        for place, split in enumerate(splits):
+            for test in (test for test in split.tests if test.term == name):
+                n_chosen += 1
+                p_values[place] = len(split.tests) * test.p_value
+                if test.estimate is not None and test.standard_error is not None:
+                    tests.append((test.estimate, test.standard_error, split.df, len(split.tests)))
+        lower, upper = combine_intervals(tests, len(splits), level) or (None, None)
+        estimate = float(np.median([test[0] for test in tests])) if tests else None
+        combined.append(TermInference(name, n_chosen, combine_p_values(p_values), estimate, lower, upper))
+    return tuple(sorted(combined, key=lambda term: (term.p_value, -term.n_chosen)))
+
+
+def summarise_inference(record: Record, dataset: Dataset, folds: FoldPlan, found: Inference) -> Inference:
+    """Return an inference in which the units, all tests and their combination are computed from the chosen models.
+
+    Parameters
+    ----------
+    record : Record
+        Record of all rows.
+    dataset : Dataset
+        All rows, with weights, in the form of the loss.
+    folds : FoldPlan
+        Folds of all rows, which determine the units that are in one half.
+    found : Inference
+        Inference with the models of the halves, in ascending order; its tests are replaced.
+    """
+    units, limits = find_units(dataset, folds), restrictions_of(record)
+    has_intercept, together = record.data.intercept != Intercept.NONE, dict[str, tuple[str, ...]]()
+    for columns in limits.count:
+        together |= dict.fromkeys(columns, columns)
+    clusters = None if dataset.row_weights is None else np.arange(dataset.n)
+    if len(units.stratum) < dataset.n:
+        clusters = units.of_row
+    halves = list(half_draws(dataset, folds, found.splits[-1].split + 1, found.plan.seed))
+    splits = []
+    for split in found.splits:
+        rows = np.setdiff1d(np.arange(dataset.n), halves[split.split].rows)
+        split = replace(split, n_test=len(rows))
+        if split.gamma is not None:
+            terms = list(dict.fromkeys(together.get(name, (name,)) for name in split.support))
+            groups = None if clusters is None else clusters[rows]
+            tests, df, note = test_terms(dataset.take(rows), terms, limits.adjust, record.loss, has_intercept, groups)
+            split = replace(split, df=df, tests=tests, note=note)
+        splits.append(split)
+    plan = replace(found.plan, units=units.name, n_units=len(units.stratum), by_class=units.is_stratified)
+    covariance: Any = "classical" if clusters is None else "jackknife"
+    return Inference(plan, found.level, covariance, tuple(splits), combine_splits(splits, found.level))
+
+
+def check_inference(checks: Checks, record: Record, dataset: Dataset, folds: FoldPlan) -> None:
+    """Check the claims of a record about inference by splits, if it has them; only read how halves chose their models.
+
+    Parameters
+    ----------
+    checks : Checks
+        Collector of the outcomes.
+    record : Record
+        Record of `solve`.
+    dataset : Dataset
+        Data of the record, with weights.
+    folds : FoldPlan
+        Folds of the record.
+    """
+    found = record.inference
+    if found is None:
+        return
+    checks.read_numbers.append("models that halves of the rows chose")
+    if any(find_spec(package) is None for package in EXTRAS["inference"]):
+        checks.only_read("inference", "its tests require the extra `inference`")
+        return
+    numbers, requested = [split.split for split in found.splits], found.plan.requested
+    is_ordered = numbers == sorted(set(numbers)) and len(numbers) > 0 and numbers[-1] < requested <= MAX_DRAWS
+    right = checks.require(is_ordered, "inference.splits", "must be requested splits in ascending order")
+    if not checks.require(0.0 < found.level < 1.0, "inference.level", "must be between 0 and 1") or not right:
+        return
+    try:
+        again = summarise_inference(record, dataset, folds, found)
+    except BadInput as error:
+        checks.require(False, "folds", str(error))
+        return
+    for i, (said, tested) in enumerate(zip(found.splits, again.splits, strict=True)):
+        _compare_fields(checks, f"inference.splits[{i}]", said, tested, ("n_test", "df", "note"))
+        _compare_parts(checks, f"inference.splits[{i}].tests", said.tests, tested.tests)
+    _compare_parts(checks, "inference.terms", found.terms, combine_splits(found.splits, found.level))
+    _compare_fields(checks, "inference.plan", found.plan, again.plan, ("units", "n_units", "by_class"))
+    _compare_fields(checks, "inference", found, again, ("covariance",))
+    checks.mark_bounded_fields("inference.plan.requested", "inference.plan.seed", "inference.splits[].split")
+    checks.end_part(f"tests of {len(numbers)} models on the rows that did not choose them, and their combination")
+
+
+def _compare_fields(checks: Checks, path: str, said: Any, found: Any, names: Sequence[str]) -> None:
+    """Check fields of a part of a record against those of a recomputed part; numbers of a fit may differ slightly."""
+    spread = getattr(found, "standard_error", None) or 0.0
+    for name in names:
+        value, own = getattr(said, name), getattr(found, name)
+        if isinstance(value, float) and isinstance(own, float):
+            slack = SURE if name == "p_value" else spread * REFIT_RTOL if name == "estimate" else 0.0
+            checks.close(f"{path}.{name}", value, own, REFIT_RTOL * abs(own) + slack)
+        else:
+            checks.require_equal(f"{path}.{name}", value, own)
+
+
+def _compare_parts(checks: Checks, path: str, said: Sequence[Any], found: Sequence[Any]) -> None:
+    """Check tests of a split, or combined results of terms, against recomputed ones."""
+    if checks.require(len(said) == len(found), path, f"has {len(said)} entries, but the data give {len(found)}"):
+        for i, (part, other) in enumerate(zip(said, found, strict=True)):
+            _compare_fields(checks, f"{path}[{i}]", part, other, list(vars(part)))

@@ -12,7 +12,8 @@ from sparsecv_mio import Dataset, make_folds
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.inference_parts import Inference
 from sparsecv_mio.inference.choices import DrawOptions
-from sparsecv_mio.inference.splits import infer_by_splits
+from sparsecv_mio.inference.repetitions import Repetition
+from sparsecv_mio.search.api import answer
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.question import Question
 
@@ -89,9 +90,9 @@ def infer_once(case: Case, seed: int, n_splits: int) -> Inference:
     options = SearchOptions.of(threads=1, **case.options)
     data = options.in_classes(Dataset.from_arrays(X, y, aux=aux))
     question = Question(data, make_folds(case.folds, data), [case.gamma], case.taus, options)
-    inference, notes = infer_by_splits(question, n_splits, DrawOptions(seed), LEVEL)
-    assert inference is not None and notes == ()
-    return inference
+    made = Repetition("infer", n_splits, LEVEL).add_results(answer(question), question, DrawOptions(seed))
+    assert made.inference is not None and not any(words.startswith("infer") for words in made.warnings)
+    return made.inference
 
 
 class Outcome(NamedTuple):

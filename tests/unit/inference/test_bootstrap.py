@@ -47,7 +47,7 @@ def choose_by_enumeration(
 ) -> tuple[float, int, list[int], FloatArray, float]:
     """Return gamma, tau, support, coefficients and intercept of the best pair over all supports of every fold."""
     rows = np.repeat(draw.rows, draw.weights)
-    labels = np.repeat(inner_folds(folds, draw.rows, draw.take_from(data)).labels, draw.weights)
+    labels = np.repeat(inner_folds(folds, draw.rows, draw.select_rows(data)).labels, draw.weights)
     X, y = data.X[rows], data.y[rows]
     errors = {}
     for gamma in GAMMAS:
@@ -157,7 +157,7 @@ def test_wrong_values_are_refused_in_one_line() -> None:
     record = solve(data)
     with pytest.raises(BadInput, match="bootstrap: 0 is out of range"):
         sc.bootstrap(record, data, draws=0)
-    with pytest.raises(BadInput, match="level: 1 is out of range"):
+    with pytest.raises(BadInput, match="level: 1.0 is out of range"):
         sc.bootstrap(record, data, level=1.0)
     with pytest.raises(BadInput, match="gap: 2 is out of range"):
         sc.bootstrap(record, data, gap=2.0)

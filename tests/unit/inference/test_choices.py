@@ -15,13 +15,14 @@ from sparsecv_mio.data.folds import inner_folds, make_folds
 from sparsecv_mio.data.loss_targets import as_counts, as_two_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.inference import choices
-from sparsecv_mio.inference.choices import DrawSettings, choose_from_draw, choose_models, supports_to_try
+from sparsecv_mio.inference.choices import DrawOptions, choose_from_draw, choose_models
 from sparsecv_mio.inference.draws import bootstrap_draws
+from sparsecv_mio.inference.repetitions import find_starts
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.question import Question
 
-SETTINGS = DrawSettings("bootstrap")
+WHAT = "bootstrap"
 
 
 def make_question(loss: str = "squared", n: int = 40, p: int = 5, **options: object) -> Question:
@@ -47,7 +48,7 @@ def test_weights_of_a_draw_equal_copied_rows_in_one_fold(loss: str, scale: str) 
         chosen = choose_from_draw(question, draw, None)
         rows = np.repeat(draw.rows, draw.weights)
         labels = np.repeat(
-            inner_folds(question.folds, draw.rows, draw.take_from(question.dataset)).labels, draw.weights
+            inner_folds(question.folds, draw.rows, draw.select_rows(question.dataset)).labels, draw.weights
         )
         copied = cross_validate(
             question.dataset.take(rows), labels, gammas=question.gammas, taus=question.taus, options=question.options
@@ -63,15 +64,15 @@ def test_supports_to_try_change_no_certified_choice() -> None:
     record = cross_validate(
         question.dataset, question.folds, gammas=question.gammas, taus=question.taus, options=question.options
     )
-    warm = replace(question, starts=(*supports_to_try(record), ("x0", "x5"), ("x4",)))
+    warm = replace(question, starts=(*find_starts(record), ("x0", "x5"), ("x4",)))
     draws = list(bootstrap_draws(question.dataset, question.folds, 4, 0))
-    assert choose_models(warm, draws, SETTINGS).models == choose_models(question, draws, SETTINGS).models
+    assert choose_models(warm, draws, WHAT).models == choose_models(question, draws, WHAT).models
 
 
 def test_a_file_of_draws_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    question, settings = make_question(), DrawSettings("bootstrap", store=tmp_path / "draws.jsonl")
+    question, settings = make_question(), DrawOptions(store=tmp_path / "draws.jsonl")
     draws = list(bootstrap_draws(question.dataset, question.folds, 4, 0))
-    first = choose_models(question, draws[:2], settings)
+    first = choose_models(question, draws[:2], WHAT, settings)
     with open(settings.store, "a", encoding="utf-8") as stream:  # type: ignore[arg-type]
         stream.write('{"digest": "incompl')
     asked = list[int]()
@@ -81,32 +82,32 @@ def test_a_file_of_draws_is_continued(tmp_path: Path, monkeypatch: pytest.Monkey
         "choose_from_draw",
         lambda question, draw, deadline: asked.append(draw.number) or ask(question, draw, deadline),
     )
-    second = choose_models(question, draws, settings)
-    assert asked == [2, 3] and second.models[:2] == first.models and second.n_done == 4
-    assert choose_models(question, draws, settings).models == second.models and asked == [2, 3]
+    second = choose_models(question, draws, WHAT, settings)
+    assert asked == [2, 3] and second.models[:2] == first.models and len(second.models) == 4
+    assert choose_models(question, draws, WHAT, settings).models == second.models and asked == [2, 3]
     with pytest.raises(BadInput, match="has the draws of another question"):
-        choose_models(replace(question, taus=(1,)), draws, settings)
+        choose_models(replace(question, taus=(1,)), draws, WHAT, settings)
     others = list(bootstrap_draws(question.dataset, question.folds, 2, 1))
-    third = choose_models(question, others, settings)
+    third = choose_models(question, others, WHAT, settings)
     assert asked == [2, 3, 0, 1]
-    assert choose_models(question, others, settings).models == third.models != second.models[:2]
-    assert choose_models(question, draws, settings).models == second.models and asked == [2, 3, 0, 1]
+    assert choose_models(question, others, WHAT, settings).models == third.models != second.models[:2]
+    assert choose_models(question, draws, WHAT, settings).models == second.models and asked == [2, 3, 0, 1]
 
 
 def test_an_expired_limit_keeps_what_is_done(tmp_path: Path) -> None:
     question = make_question()
     draws = list(bootstrap_draws(question.dataset, question.folds, 3, 0))
-    none = choose_models(question, draws, SETTINGS, Deadline(0.0, None))
+    none = choose_models(question, draws, WHAT, deadline=Deadline(0.0, None))
     assert none.models == () and none.describe_missing_draws("bootstrap") == (
         "bootstrap: the time limit ended after 0 of 3 draws; give a longer time limit",
     )
     deadline = Deadline(None, None)
 
     def stop(progress: object) -> None:
-        if "draws done" in progress.stage:  # type: ignore[attr-defined]
+        if "1 of 3 draws done" in progress.stage:  # type: ignore[attr-defined]
             deadline.stop.set()
 
-    some = choose_models(replace(question, hooks=Hooks(progress=stop)), draws, SETTINGS, deadline)
+    some = choose_models(replace(question, hooks=Hooks(progress=stop)), draws, WHAT, deadline=deadline)
     assert len(some.models) == 1 and "the run was interrupted after 1 of 3 draws" in some.describe_missing_draws("b")[0]
 
 
@@ -116,7 +117,7 @@ def test_processes_choose_the_same_models(monkeypatch: pytest.MonkeyPatch) -> No
     question = make_question()
     draws = list(bootstrap_draws(question.dataset, question.folds, 6, 0))
     both = replace(question, options=replace(question.options, threads=2))
-    assert choose_models(both, draws, SETTINGS).models == choose_models(question, draws, SETTINGS).models
+    assert choose_models(both, draws, WHAT).models == choose_models(question, draws, WHAT).models
 
 
 def test_a_draw_without_a_model_is_stated() -> None:
@@ -124,8 +125,8 @@ def test_a_draw_without_a_model_is_stated() -> None:
     data = Dataset.from_arrays(X, y, aux={"g": np.repeat([0, 1, 2, 3], 3)})
     data = as_two_classes(replace(data, y=np.array([0.0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 1, 1])))
     question = Question(data, make_folds("groups:g", data), (1.0,), (1,), SearchOptions.of(loss="logistic", threads=1))
-    found = choose_models(question, list(bootstrap_draws(data, question.folds, 8, 0)), SETTINGS)
-    assert found.failed and found.models and found.n_done == 8
+    found = choose_models(question, list(bootstrap_draws(data, question.folds, 8, 0)), WHAT)
+    assert found.failed and found.models and len(found.failed) + len(found.models) == 8
     assert (
         isinstance(found.failed[0], FailedDraw)
         and "no model could be chosen from" in found.describe_missing_draws("b")[0]
@@ -143,4 +144,4 @@ def test_a_draw_without_a_model_is_stated() -> None:
 def test_procedures_that_are_not_repeated_are_refused(options: dict[str, str], message: str) -> None:
     question = make_question(**options)
     with pytest.raises(BadInput, match=message):
-        choose_models(question, [], SETTINGS)
+        choose_models(question, [], WHAT)

@@ -38,7 +38,7 @@ def test_copies_multiply_the_weights_of_rows() -> None:
     data = weighted_rows(make_data(6), [0.5, 1.0, 2.0, 1.0, 3.0, 1.0], "w")
     (draw,) = bootstrap_draws(data, make_folds("2", data), 1, 0)
     assert data.row_weights is not None
-    taken = draw.take_from(data)
+    taken = draw.select_rows(data)
     assert taken.row_weights is not None and np.allclose(taken.row_weights, data.row_weights[draw.rows] * draw.weights)
 
 

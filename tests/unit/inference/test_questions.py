@@ -11,7 +11,7 @@ import pytest
 import sparsecv_mio as sc
 from sparsecv_mio import Dataset
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.inference.questions import question_of_record
+from sparsecv_mio.inference.choices import DrawOptions, question_of_record
 from sparsecv_mio.search.api import answer
 
 RNG = np.random.default_rng(5)
@@ -41,7 +41,7 @@ def test_the_question_of_a_record_gives_the_same_answer(loss: str, asked: dict[s
     gammas = [0.1, 1.0] if loss == "squared" else [0.01, 0.1]
     drop = [name for name in "gw" if name not in " ".join(map(str, asked.values()))]
     record = sc.solve(frame, "y", loss=loss, gammas=gammas, taus=[1, 2], drop=drop, threads=1, **asked)
-    question = question_of_record(record, frame, "infer", threads=1)
+    question = question_of_record(record, frame, "infer", options=DrawOptions(threads=1))
     again = answer(question)
     assert replace(again, work=record.work, warnings=record.warnings, request=record.request) == record
 

@@ -15,9 +15,9 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput, SparseCVWarning
-from sparsecv_mio.inference import split_checks
+from sparsecv_mio.inference import split_tests
 from sparsecv_mio.inference.draws import half_draws
-from sparsecv_mio.inference.splits import infer, parse_splits
+from sparsecv_mio.inference.repetitions import infer, request_splits
 from sparsecv_mio.targets import Loss
 
 sm: Any = pytest.importorskip("statsmodels.api")
@@ -116,7 +116,7 @@ def test_altered_combinations_do_not_hold() -> None:
 def test_without_statsmodels_the_tests_are_only_read(monkeypatch: pytest.MonkeyPatch) -> None:
     record, data = solve_case("squared")
     given = infer(record, data, "splits:2")
-    monkeypatch.setattr(split_checks, "find_spec", lambda package: None)
+    monkeypatch.setattr(split_tests, "find_spec", lambda package: None)
     report = sc.verify(given, data)
     assert report.ok and "read but not checked: inference" in report.verdict
     assert any(line.startswith("inference (its tests require") for line in report.reread)
@@ -171,12 +171,12 @@ def test_finished_splits_are_stored_and_kept_at_a_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["splits", "splits:0", "splits:x", "splits:-1", "splits:100001", ""])
 def test_other_methods_are_refused(text: str) -> None:
     with pytest.raises(BadInput, match="infer: .* is not of the form splits:B .*give splits:50"):
-        parse_splits(text)
+        request_splits(text)
 
 
 def test_naive_p_values_are_refused_with_the_reason() -> None:
     with pytest.raises(BadInput, match="infer: 'naive' is not offered: the rows that chose .* give splits:50"):
-        parse_splits("naive")
+        request_splits("naive")
 
 
 def test_procedures_that_cannot_be_repeated_are_refused() -> None:
@@ -184,5 +184,5 @@ def test_procedures_that_cannot_be_repeated_are_refused() -> None:
     ordered = sc.solve(data, folds="forward:4", **GRID)
     with pytest.raises(BadInput, match="order of time"):
         infer(ordered, data)
-    with pytest.raises(BadInput, match="level: 95 is not between 0 and 1"):
+    with pytest.raises(BadInput, match="level: 95 is out of range; give a number between 0 and 1"):
         infer(ordered, data, level=95)

@@ -13,7 +13,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.inference.choices import DrawOptions
-from sparsecv_mio.inference.requested_draws import RequestedDraws
+from sparsecv_mio.inference.repetitions import add_repetitions, request_bootstrap, request_pairs
 from sparsecv_mio.model_space import interval
 from sparsecv_mio.search.api import answer
 from sparsecv_mio.search.deadline import Deadline
@@ -31,13 +31,12 @@ def make_question() -> Question:
 def test_both_repetitions_share_a_file_and_agree_with_the_functions(tmp_path: Path) -> None:
     question = make_question()
     record = answer(question)
-    requested = RequestedDraws(3, "2:0.8", DrawOptions(7, store=tmp_path / "draws.jsonl"))
-    requested.check(question)
-    made = requested.add_to(record, question, Deadline(None, None))
+    requested, options = (request_bootstrap(3), request_pairs("2:0.8")), DrawOptions(7, store=tmp_path / "draws.jsonl")
+    made = add_repetitions(record, question, requested, options, Deadline(None, None))
     assert made.bootstrap == sc.bootstrap(record, question.dataset, 3, seed=7, threads=1).bootstrap
     halves = sc.stability_selection(record, question.dataset, 2, threshold=0.8, seed=7, threads=1)
     assert made.stability_selection == halves.stability_selection
-    assert requested.add_to(record, question, Deadline(None, None)) == made
+    assert add_repetitions(record, question, requested, options, Deadline(None, None)) == made
     assert len((tmp_path / "draws.jsonl").read_text(encoding="utf-8").splitlines()) == 1 + 3 + 4
 
 
@@ -45,7 +44,8 @@ def test_a_stop_leaves_the_answer_and_states_the_missing_draws() -> None:
     question, stop = make_question(), threading.Event()
     record = answer(question)
     stop.set()
-    made = RequestedDraws(3, "2", DrawOptions()).add_to(record, question, Deadline(None, stop))
+    requested = request_bootstrap(3), request_pairs("2")
+    made = add_repetitions(record, question, requested, DrawOptions(), Deadline(None, stop))
     assert made.bootstrap is None and made.stability_selection is None
     assert made.warnings[-2:] == (
         "bootstrap: the run was interrupted after 0 of 3 draws",
@@ -57,10 +57,10 @@ def test_a_stop_leaves_the_answer_and_states_the_missing_draws() -> None:
 @pytest.mark.parametrize("text", ["x", "5:", "5:0.5", "5:1.2", "0", "2.5"])
 def test_wrong_pairs_are_refused(text: str) -> None:
     with pytest.raises(BadInput, match="^stability_selection: "):
-        RequestedDraws(None, text, DrawOptions())
+        request_pairs(text)
 
 
 def test_an_interval_of_gamma_is_refused_before_the_search() -> None:
     question = replace(make_question(), gammas=interval("0.1..1"))
     with pytest.raises(BadInput, match="^bootstrap: requires a grid of gammas"):
-        RequestedDraws(3, None, DrawOptions()).check(question)
+        request_bootstrap(3).check_question(question)
