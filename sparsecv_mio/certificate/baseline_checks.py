@@ -62,8 +62,7 @@ def _check_fold_errors(checks: Checks, record: Record, design: Design, entry: Ba
         moved = [weighted_losses(rows, record.loss, predictors + side) for side in (-rounding, rounding)]
         room = float(np.max([np.abs(shifted - losses) for shifted in moved], axis=0).sum())
         error = float(losses.sum())
-        if not abs(said - error) <= room + ACCURATE_RTOL * error:
-            checks.close(f"{path}[{fold}]", said, error, room)
+        if not checks.close(f"{path}[{fold}]", said, error, room + ACCURATE_RTOL * error):
             return
 
 

@@ -364,10 +364,9 @@ def _read(data: str, request: SolveRequest, how: SearchOptions) -> _SearchRun:
         repetition.check_question(question)
     methods: tuple[str, ...] = ()
     if request.baselines is not None:
-        from sparsecv_mio.inference.baselines import check_methods, parse_baselines
+        from sparsecv_mio.inference.baselines import parse_baselines
 
-        methods = parse_baselines(request.baselines)
-        check_methods(methods, dataset, how.restrictions)
+        methods = parse_baselines(request.baselines, dataset, how.restrictions)
     if request.restrictions["count"] is None:
         how = session.count_factors_together(question, request.quiet)
     return _SearchRun(dataset, plan, how, methods)

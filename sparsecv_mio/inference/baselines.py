@@ -20,7 +20,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.baseline_checks import compare_with_pair
 from sparsecv_mio.certificate.inference_parts import Baseline, Baselines
-from sparsecv_mio.certificate.own_rows import fold_preprocessing
+from sparsecv_mio.certificate.own_rows import rows_of_record
 from sparsecv_mio.certificate.parts import package_version
 from sparsecv_mio.certificate.read_back import rows_and_folds_of_record
 from sparsecv_mio.certificate.records import Record
@@ -28,13 +28,13 @@ from sparsecv_mio.certificate.restrictions import adjustment_columns
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds
-from sparsecv_mio.data.rows_of_folds import Measures, RowsOfFolds
+from sparsecv_mio.data.rows_of_folds import Measures
 from sparsecv_mio.data.standard import column_moments
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput, OutOfTime, match_keyword, naming_extras
 from sparsecv_mio.inference import penalised_paths
 from sparsecv_mio.inference.penalised_paths import FitRows
-from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
 from sparsecv_mio.search.answer.fold_models import check_of_record
 from sparsecv_mio.search.deadline import Deadline, interruptible, run_within_limit
@@ -50,27 +50,25 @@ Candidates = list[tuple[float | None, float | None]]
 Fit = Callable[[FitRows], FloatArray]
 
 
-def parse_baselines(given: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the names of baselines; raise an error for unknown names and missing packages.
+def parse_baselines(given: str | Iterable[str], dataset: Dataset, restrictions: Restrictions | None) -> tuple[str, ...]:
+    """Return the names of baselines; raise an error for names that the data do not support, and missing packages.
 
     Parameters
     ----------
     given : str or iterable of str
         Names, or their list as text.
+    dataset : Dataset
+        Data in the form of the loss.
+    restrictions : Restrictions or None
+        Restrictions of the search.
 
     Raises
     ------
     BadInput
-        If a name is unknown or given twice, or no name is given.
-    MissingPackage
-        If scikit-learn is not installed.
-    BackendUnavailable
-        If abess is named and is not installed.
-
-    Examples
-    --------
-    >>> parse_baselines("lasso,ridge")
-    ('lasso', 'ridge')
+        If a name is unknown or given twice, or no name is given, or abess is named with adjustment columns or with
+        offsets of classes.
+    MissingPackage, BackendUnavailable
+        If scikit-learn is not installed, or abess is named and is not installed.
     """
     words = given.split(",") if isinstance(given, str) else given if isinstance(given, Iterable) else [given]
     names = tuple(match_keyword(str(word).strip(), METHODS, "baselines") for word in words)
@@ -80,25 +78,11 @@ def parse_baselines(given: str | Iterable[str]) -> tuple[str, ...]:
         import_module("sklearn.linear_model")  # before a search, so that its time limit includes the import
     if ABESS in names:
         penalised_paths.import_abess()
+        if restrictions is not None and restrictions.adjust:
+            raise BadInput("baselines: abess does not support adjust; leave out one of the two")
+        if dataset.classes is not None and dataset.row_exposure is not None:
+            raise BadInput("baselines: abess does not support offset with two classes; leave out one of the two")
     return names
-
-
-def check_methods(methods: Sequence[str], dataset: Dataset, restrictions: Restrictions | None) -> None:
-    """Raise `BadInput` for baselines that do not support adjustment columns, or offsets of classes.
-
-    Parameters
-    ----------
-    methods : sequence of str
-        Names of baselines.
-    dataset : Dataset
-        Data in the form of the loss.
-    restrictions : Restrictions or None
-        Restrictions of the search.
-    """
-    if ABESS in methods and restrictions is not None and restrictions.adjust:
-        raise BadInput("baselines: abess does not support adjust; leave out one of the two")
-    if ABESS in methods and dataset.classes is not None and dataset.row_exposure is not None:
-        raise BadInput("baselines: abess does not support offset with two classes; leave out one of the two")
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +99,8 @@ class ComparedRows:
         Folds of `dataset`.
     n : int
         Number of rows of the data.
-    penalised, free : int arrays
-        Positions of the penalised columns and of the adjustment columns.
+    free, penalised : int arrays
+        Positions of unpenalised and of penalised columns, where 0 is the intercept.
     scales : (p,) array
         Scales of the columns over all rows, if `dataset` has none.
     centre : (p,) array
@@ -129,8 +113,8 @@ class ComparedRows:
     dataset: Dataset
     plan: FoldPlan
     n: int
-    penalised: IntArray
     free: IntArray
+    penalised: IntArray
     scales: FloatArray
     centre: FloatArray
     y_centre: float
@@ -148,17 +132,18 @@ class ComparedRows:
         plan : FoldPlan
             Folds of the record.
         """
-        limits, intercept, within = record.request.restrictions, record.data.intercept, fold_preprocessing(record)
-        scale = Scale.NONE if record.data.scale == Scale.NONE else Scale.VARIANCE  # lengths differ by a common factor
-        everyone, adjusted = slice(0, dataset.n), adjustment_columns(record)
-        measures = Measures.from_rows(dataset, dataset.X, scale, everyone)
-        unused = np.isin(dataset.names, [*adjusted, *(limits.force_out if limits else ())])
+        intercept, adjusted = record.data.intercept, adjustment_columns(record)
+        if record.data.scale != Scale.NONE:  # lengths are variances times a common factor
+            record = replace(record, data=replace(record.data, scale=Scale.VARIANCE))
+        own = rows_of_record(record, dataset, plan)
+        measures = Measures.from_rows(dataset, dataset.X, record.data.scale, slice(0, dataset.n))
+        unused = np.isin(dataset.names, [*adjusted, *(record.request.restrictions or NONE).force_out])
         centre = column_moments(np.column_stack([dataset.X, dataset.y]), dataset.row_weights).mean
-        within.check(dataset)
-        own = RowsOfFolds.from_dataset(dataset, plan, within, scale) if within else None
+        free = 1 + np.flatnonzero(np.isin(dataset.names, adjusted))
         return cls(
             record, own.dataset if own else dataset, own.folds if own else plan, dataset.n,
-            np.flatnonzero(measures.varies & ~unused), np.flatnonzero(np.isin(dataset.names, adjusted)), measures.scale,
+            np.append(0, free) if intercept == Intercept.FOLD else free,
+            1 + np.flatnonzero(measures.varies & ~unused), measures.scale,
             np.zeros(dataset.p) if intercept == Intercept.NONE else centre[:-1],
             float(centre[-1]) if intercept == Intercept.GLOBAL else 0.0,
         )  # fmt: skip
@@ -167,27 +152,25 @@ class ComparedRows:
         """Return the training rows of a fold, or all rows of the data."""
         return np.arange(self.n) if fold is None else self.plan.train_rows(fold)
 
-    def scales_of(self, rows: IntArray) -> FloatArray:
-        """Return the (p,) scales of the columns for a fit to some rows."""
-        return self.scales if self.dataset.scales is None else self.dataset.scales.of_rows(rows)
+    def scales_of(self, fold: int | None) -> FloatArray:
+        """Return the (p,) scales of the columns for a fit to the training rows of a fold, or to all rows."""
+        scales = self.dataset.scales
+        return self.scales if scales is None else scales.of_rows(self.rows_of(fold))
 
     def fit_rows(self, fold: int | None) -> FitRows:
         """Return the rows of a fit, to the training rows of a fold or to all rows."""
         rows, loss = self.rows_of(fold), row_loss(self.record.loss)
         y, v = encode_dataset_targets(loss, self.dataset, rows)
-        X = (self.dataset.X[rows] - self.centre) / self.scales_of(rows)
-        ones = np.ones((len(rows), int(self.record.data.intercept == Intercept.FOLD)))
-        Z = np.hstack([ones, X[:, self.free]])
-        return FitRows(X[:, self.penalised], Z, y - self.y_centre, v, loss, self.record.loss.is_quadratic)
+        X = (self.dataset.X[rows] - self.centre) / self.scales_of(fold)
+        design = np.column_stack([np.ones(len(rows)), X])
+        return FitRows(design, self.free, self.penalised, y - self.y_centre, v, loss, self.record.loss.is_quadratic)
 
-    def convert_to_file_units(self, models: FloatArray, fold: int | None) -> FloatArray:
-        """Return the (M, 1 + p) intercepts and coefficients of models in units of the file."""
-        has_intercept, scales = int(self.record.data.intercept == Intercept.FOLD), self.scales_of(self.rows_of(fold))
-        scaled = np.zeros((len(models), 1 + self.dataset.p))
-        scaled[:, 1 + np.concatenate([self.free, self.penalised])] = models[:, has_intercept:]
-        scaled[:, 1:] /= scales
-        scaled[:, 0] = self.y_centre - scaled[:, 1:] @ self.centre + models[:, :has_intercept].sum(axis=1)
-        return scaled
+    def fit_models(self, fit: Fit, fold: int | None) -> FloatArray:
+        """Return (M, 1 + p) intercepts and coefficients, in units of the file, of the models of a fit."""
+        models = fit(self.fit_rows(fold))
+        models[:, 1:] /= self.scales_of(fold)
+        models[:, 0] += self.y_centre - models[:, 1:] @ self.centre
+        return models
 
     def held_out_errors(self, models: FloatArray, fold: int) -> FloatArray:
         """Return the (M,) sums of the held-out losses of a fold, of models in units of the file."""
@@ -243,20 +226,20 @@ def fit_baseline(method: str, compared: ComparedRows, check_time: Callable[[], N
     errors, width = np.empty((k, len(candidates))), 1 + compared.dataset.p
     for fold in range(k):
         check_time()
-        models = compared.convert_to_file_units(fit(compared.fit_rows(fold)), fold)
+        models = compared.fit_models(fit, fold)
         errors[fold] = compared.held_out_errors(models, fold)
         fold_models += [models] if k * width <= MAX_STORED_COEFFICIENTS else []
     check_time()
     sums = errors.sum(axis=0)
     best = int(np.argmin(np.where(np.isfinite(sums), sums, np.inf)))
-    model = compared.convert_to_file_units(fit(compared.fit_rows(None)), None)[best]
-    names, free = compared.dataset.names, compared.free.tolist()
-    support = [j for j in np.flatnonzero(model[1:]).tolist() if j not in free]
+    model = compared.fit_models(fit, None)[best]
+    chosen = compared.penalised[model[compared.penalised] != 0.0] - 1
+    columns, names = np.sort(np.append(chosen, compared.free[compared.free > 0] - 1)), compared.dataset.names
     comparison: dict[str, Any] = compare_with_pair(record, scored, errors[:, best])
     alpha, l1_ratio = candidates[best]
     return Baseline(
-        method=method, alpha=alpha, l1_ratio=l1_ratio, **comparison, support=tuple(names[j] for j in support),
-        coefficients={names[j]: float(model[1 + j]) for j in sorted([*support, *free])},
+        method=method, alpha=alpha, l1_ratio=l1_ratio, **comparison, support=tuple(names[j] for j in chosen),
+        coefficients={names[j]: float(model[1 + j]) for j in columns},
         intercept=float(model[0]), seconds=time.perf_counter() - begun,
         fold_errors=tuple(errors[:, best].tolist()),
         fold_models=tuple(tuple(models[best].tolist()) for models in fold_models),
@@ -293,7 +276,6 @@ def add_baselines(
         for method in methods:
             fitted.append(fit_baseline(method, compared, check_time))
 
-    check_methods(methods, dataset, record.request.restrictions)
     with suppress(OutOfTime):
         run_within_limit(fit_all, deadline, lambda: None)
     done, warnings = tuple(fitted), record.warnings
@@ -303,32 +285,6 @@ def add_baselines(
     packages = ("scikit-learn", ABESS) if ABESS in methods else ("scikit-learn",)
     versions = {package: package_version(package) for package in packages}
     return replace(record, warnings=warnings, baselines=Baselines(done, versions) if done else None)
-
-
-def compare_on_rows(
-    record: Record, dataset: Dataset, plan: FoldPlan, baselines: str | Iterable[str], time_limit: float | None,
-    stop: Event | None = None,
-) -> Record:  # fmt: skip
-    """Return the record with baselines, as `compare_baselines` does, from rows in the form of the loss.
-
-    Parameters
-    ----------
-    record : Record
-        Record of a search.
-    dataset : Dataset
-        Data of the record, in the form of its loss.
-    plan : FoldPlan
-        Folds of the record.
-    baselines : str or iterable of str
-        Names of baselines.
-    time_limit : float or None
-        Time limit in seconds.
-    stop : threading.Event, optional
-        Event that ends the fits; the first Ctrl-C by default.
-    """
-    methods, limits = parse_baselines(baselines), SearchOptions.of(time_limit=time_limit)
-    with interruptible() if stop is None else nullcontext(stop) as event:
-        return add_baselines(record, dataset, plan, methods, Deadline.from_options(limits, event))
 
 
 def compare_baselines(
@@ -386,4 +342,7 @@ def compare_baselines(
         raise BadInput("baselines: requires a record of `solve` with criterion folds; give such a record")
     dataset, plan = rows_and_folds_of_record(record, data, folds)
     check_of_record(record, dataset, plan)
-    return compare_on_rows(record, dataset, plan, baselines, time_limit, stop)
+    methods = parse_baselines(baselines, dataset, record.request.restrictions)
+    limits = SearchOptions.of(time_limit=time_limit)
+    with interruptible() if stop is None else nullcontext(stop) as event:
+        return add_baselines(record, dataset, plan, methods, Deadline.from_options(limits, event))

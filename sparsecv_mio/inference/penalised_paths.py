@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lstsq
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.problem.row_losses import NEWTON_STEPS, RowLoss
 from sparsecv_mio.targets import Values
@@ -46,10 +46,10 @@ class FitRows:
 
     Attributes
     ----------
-    X : (m, q) array
-        Penalised columns, divided by their scales.
-    Z : (m, r) array
-        Unpenalised columns: the intercept, if there is one, and adjustment columns.
+    design : (m, 1 + p) array
+        The constant 1, followed by the columns of the data, divided by their scales.
+    free, penalised : int arrays
+        Positions in `design` of the unpenalised columns (0 is the intercept) and of the penalised columns.
     y, v : (m,) arrays
         Targets and weights.
     loss : RowLoss
@@ -58,39 +58,30 @@ class FitRows:
         True for squared-error loss.
     """
 
-    X: FloatArray
-    Z: FloatArray
+    design: FloatArray
+    free: IntArray
+    penalised: IntArray
     y: FloatArray
     v: FloatArray
     loss: RowLoss
     is_quadratic: bool
 
-    @property
-    def unit(self) -> float:
-        """Factor of the row loss: a half for squared errors, as scikit-learn minimises them."""
-        return 0.5 if self.is_quadratic else 1.0
-
-    def predictors(self, theta: FloatArray) -> FloatArray:
-        """Return (m,) linear predictors of a model: unpenalised coefficients, followed by penalised ones."""
-        r = self.Z.shape[1]
-        return np.asarray(self.Z @ theta[:r] + self.X @ theta[r:])
-
     def curvatures(self, t: FloatArray) -> FloatArray:
         """Return (m,) weighted curvatures of the losses at linear predictors."""
-        return np.asarray(self.unit * self.loss.curvatures(self.loss.signs(self.y) * t, self.y, self.v))
+        return np.asarray(self.loss.curvatures(self.loss.signs(self.y) * t, self.y, self.v))
 
     def negative_gradients(self, t: FloatArray) -> FloatArray:
         """Return (m,) weighted negative slopes of the losses at linear predictors."""
         signs = self.loss.signs(self.y)
-        return np.asarray(self.unit * signs * self.loss.negative_gradient(signs * t, self.y, self.v))
+        return np.asarray(signs * self.loss.negative_gradient(signs * t, self.y, self.v))
 
     def objective(self, theta: FloatArray, alpha: float, l1_ratio: float) -> float:
-        """Return the penalised mean loss of a model."""
-        b = theta[self.Z.shape[1] :]
+        """Return the penalised mean loss of a model; not for squared-error loss, which is halved."""
+        b = theta[self.penalised]
         with np.errstate(over="ignore", invalid="ignore"):
-            losses = self.loss.losses(self.loss.signs(self.y) * self.predictors(theta), self.y)
+            losses = self.loss.losses(self.loss.signs(self.y) * (self.design @ theta), self.y)
             penalty = l1_ratio * np.abs(b).sum() + (1.0 - l1_ratio) / 2.0 * (b @ b)
-            return float(self.unit * (self.v @ losses) / self.v.sum() + alpha * penalty)
+            return float(self.v @ losses / self.v.sum() + alpha * penalty)
 
 
 def make_penalties(rows: FitRows, l1_ratio: float) -> FloatArray:
@@ -103,26 +94,21 @@ def make_penalties(rows: FitRows, l1_ratio: float) -> FloatArray:
     l1_ratio : float
         Share of the absolute values in the penalty. Unless it is 0, all coefficients are zero at the first penalty.
     """
-    t = rows.predictors(np.append(fit_unpenalised(rows), np.zeros(rows.X.shape[1])))
-    total, count = rows.v.sum(), N_ALPHAS if rows.is_quadratic else N_SMOOTH_ALPHAS
+    (unpenalised,) = fit_path(replace(rows, penalised=rows.penalised[:0]), 1.0, np.zeros(1))
+    t, X = rows.design @ unpenalised, rows.design[:, rows.penalised]
+    total, count = (2.0 * rows.v.sum(), N_ALPHAS) if rows.is_quadratic else (rows.v.sum(), N_SMOOTH_ALPHAS)
     if l1_ratio == 0.0:
-        scale = float(rows.curvatures(t) @ (rows.X**2).mean(axis=1)) / total
+        scale = float(rows.curvatures(t) @ (X**2).mean(axis=1)) / total
         return np.geomspace(*RIDGE_RANGE, count) * max(scale, TINY)
-    largest = float(np.abs(rows.X.T @ rows.negative_gradients(t)).max(initial=TINY)) / total / l1_ratio
-    ratio = LASSO_RANGES[rows.X.shape[1] >= len(rows.y)]
+    largest = float(np.abs(X.T @ rows.negative_gradients(t)).max(initial=TINY)) / total / l1_ratio
+    ratio = LASSO_RANGES[X.shape[1] >= len(rows.y)]
     return np.geomspace(1.0, ratio, count) * (largest * (1.0 + SHAVED))  # rounding selects no column at the first
-
-
-def fit_unpenalised(rows: FitRows) -> FloatArray:
-    """Return the (r,) coefficients of the model of the unpenalised columns alone."""
-    bare = replace(rows, X=np.zeros((len(rows.y), 0)))
-    return fit_path(bare, 1.0, np.zeros(1))[0]
 
 
 def fit_path(
     rows: FitRows, l1_ratio: float, alphas: FloatArray, check_time: Callable[[], None] = lambda: None
 ) -> FloatArray:
-    """Return the (A, r + q) models of a path of penalties.
+    """Return the (A, 1 + p) models of a path of penalties: intercepts and coefficients of the columns of `design`.
 
     Parameters
     ----------
@@ -134,21 +120,16 @@ def fit_path(
         Penalties, descending.
     check_time : callable
         Function that raises an error to end the fit.
-
-    Returns
-    -------
-    (A, r + q) array
-        Unpenalised coefficients, followed by penalised ones.
     """
     from sklearn import config_context
 
     # Checks of arguments take longer than small fits. Fits that have not converged are models with held-out errors too.
     with warnings.catch_warnings(), config_context(assume_finite=True, skip_parameter_validation=True):
         warnings.simplefilter("ignore")
+        theta, models = np.zeros(rows.design.shape[1]), list[FloatArray]()
         if rows.is_quadratic:
-            return _solve_squares(rows, rows.v, rows.y, l1_ratio, alphas)
-        theta, models = np.zeros(rows.Z.shape[1] + rows.X.shape[1]), []
-        if np.ptp(rows.Z[:, :1]) == 0.0 and rows.Z.size:  # an intercept
+            return _solve_squares(rows, rows.v, rows.y, l1_ratio, alphas, theta)
+        if 0 in rows.free:
             theta[0] = rows.loss.origin(rows.y, rows.v)
         for alpha in alphas.tolist():
             check_time()
@@ -161,7 +142,7 @@ def _minimise_penalised(rows: FitRows, l1_ratio: float, alpha: float, theta: Flo
     """Return the model of one penalty, by Newton steps from a model."""
     value = rows.objective(theta, alpha, l1_ratio)
     for _ in range(NEWTON_STEPS):
-        t = rows.predictors(theta)
+        t = rows.design @ theta
         curvatures = rows.curvatures(t)
         curvatures = np.maximum(curvatures, MIN_SHARE * curvatures.max())
         targets = t + rows.negative_gradients(t) / curvatures
@@ -177,33 +158,30 @@ def _minimise_penalised(rows: FitRows, l1_ratio: float, alpha: float, theta: Flo
 
 
 def _solve_squares(
-    rows: FitRows, weights: FloatArray, targets: FloatArray, l1_ratio: float, alphas: FloatArray,
-    start: FloatArray | None = None,
-) -> FloatArray:  # fmt: skip
-    """Return the (A, r + q) minimisers of half the weighted squared errors over the total weight, plus the penalty."""
+    rows: FitRows, weights: FloatArray, targets: FloatArray, l1_ratio: float, alphas: FloatArray, start: FloatArray
+) -> FloatArray:
+    """Return the (A, 1 + p) minimisers of half the weighted squared errors over the total weight, plus the penalty."""
     from sklearn.linear_model import enet_path, ridge_regression
 
-    m, r = len(targets), rows.Z.shape[1]
+    m, slopes = len(targets), np.zeros((len(alphas), len(rows.penalised)))
     root = np.sqrt(weights * (m / rows.v.sum()))
-    Z, X, y = root[:, None] * rows.Z, root[:, None] * rows.X, root * targets
+    Z, X = (root[:, None] * rows.design[:, columns] for columns in (rows.free, rows.penalised))
     U, sizes, _ = np.linalg.svd(Z, full_matrices=False)
     U = U[:, sizes > INDEPENDENT * sizes.max(initial=0.0)]
-    apart, residuals = X - U @ (U.T @ X), y - U @ (U.T @ y)
-    if not X.shape[1]:
-        slopes = np.zeros((len(alphas), 0))
-    elif l1_ratio == 0.0:
+    apart, y = X - U @ (U.T @ X), root * targets
+    residuals = y - U @ (U.T @ y)
+    if X.size and l1_ratio == 0.0:
         solver = "svd" if len(alphas) > 1 else "cholesky"
-        targets = np.tile(residuals[:, None], len(alphas))
-        slopes = np.atleast_2d(ridge_regression(apart, targets, alphas * m, solver=solver))
-    else:
-        first = None if start is None else start[r:].copy()
-        _, path, _ = enet_path(
-            np.asfortranarray(apart), residuals, l1_ratio=l1_ratio, alphas=alphas, coef_init=first,
+        slopes[:] = ridge_regression(apart, np.tile(residuals[:, None], len(alphas)), alphas * m, solver=solver)
+    elif X.size:
+        slopes = enet_path(
+            np.asfortranarray(apart), residuals, l1_ratio=l1_ratio, alphas=alphas, coef_init=start[rows.penalised],
             max_iter=MOST_SWEEPS, tol=SWEEP_TOL, check_input=False,
-        )  # fmt: skip
-        slopes = path.T
-    free = lstsq(Z, y[:, None] - X @ slopes.T, cond=INDEPENDENT)[0].T if r else np.zeros((len(alphas), 0))
-    return np.hstack([free, slopes])
+        )[1].T  # fmt: skip
+    models = np.zeros((len(alphas), len(start)))
+    models[:, rows.penalised] = slopes
+    models[:, rows.free] = lstsq(Z, y[:, None] - X @ slopes.T, cond=INDEPENDENT)[0].T
+    return models
 
 
 def import_abess() -> Any:
@@ -215,15 +193,13 @@ def import_abess() -> Any:
     return abess
 
 
-def fit_subsets(
-    rows: FitRows, values: Values, sizes: Sequence[int], check_time: Callable[[], None] = lambda: None
-) -> FloatArray:
-    """Return the (A, r + q) models of best subsets that abess finds, without a certificate and without a penalty.
+def fit_subsets(rows: FitRows, values: Values, sizes: Sequence[int], check_time: Callable[[], None]) -> FloatArray:
+    """Return the (A, 1 + p) models of best subsets that abess finds, without a certificate and without a penalty.
 
     Parameters
     ----------
     rows : FitRows
-        Rows; the unpenalised columns are at most an intercept.
+        Rows; the only unpenalised column is the intercept, if there is one.
     values : Values
         Values of the target.
     sizes : sequence of int
@@ -231,11 +207,11 @@ def fit_subsets(
     check_time : callable
         Function that raises an error to end the fit.
     """
-    estimator, has_intercept, models = getattr(import_abess(), ABESS_MODELS[values]), rows.Z.shape[1] > 0, []
-    for size in sizes:
+    make_model, has_intercept = getattr(import_abess(), ABESS_MODELS[values]), rows.free.size > 0
+    models = np.zeros((len(sizes), rows.design.shape[1]))
+    for theta, size in zip(models, sizes, strict=True):
         check_time()
-        model = estimator(support_size=size, fit_intercept=has_intercept, thread=1)
-        model.fit(rows.X, rows.y, sample_weight=rows.v)
-        free = np.ravel(model.intercept_)[: rows.Z.shape[1]]
-        models.append(np.concatenate([free, np.ravel(model.coef_)]))
-    return np.array(models)
+        model = make_model(support_size=size, fit_intercept=has_intercept, thread=1)
+        model.fit(rows.design[:, rows.penalised], rows.y, sample_weight=rows.v)
+        theta[rows.free], theta[rows.penalised] = np.ravel(model.intercept_)[: rows.free.size], np.ravel(model.coef_)
+    return models

@@ -566,9 +566,10 @@ class ChosenByCV:
         Record
             Copy of `record_` with `baselines`, as from :func:`sparsecv_mio.compare_baselines`.
         """
-        from sparsecv_mio.inference.baselines import compare_on_rows
+        from sparsecv_mio.inference.baselines import compare_baselines
 
-        return compare_on_rows(self.record_, self._search.dataset, self._search.folds, baselines, time_limit)
+        data, folds = self._search.dataset, self._search.folds
+        return compare_baselines(self.record_, data, baselines=baselines, folds=folds, time_limit=time_limit)
 
     def bootstrap(self: Any, draws: int = 200, **options: Any) -> Record:
         """Repeat the whole procedure on bootstrap draws of the rows of the fit.
