@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from decimal import ROUND_CEILING, Context
 
 WHOLE_BELOW = 1e12  # numbers from here on are written with an exponent
 
@@ -123,6 +124,17 @@ def format_with_zeros(value: float, digits: int) -> str:
 
 def _has_longer_whole_part(value: float, digits: int) -> bool:
     return 10.0**digits - 0.5 <= abs(value) < WHOLE_BELOW
+
+
+def round_up(value: float, digits: int = 2) -> float:
+    """Return a number rounded up to some significant digits.
+
+    Examples
+    --------
+    >>> round_up(1.1234), -round_up(-1.1234, 3), round_up(0.0), round_up(math.inf)
+    (1.2, 1.12, 0.0, inf)
+    """
+    return float(Context(digits, ROUND_CEILING).create_decimal(value))
 
 
 def interval_digits(rows: Iterable[tuple[float, float]]) -> int:

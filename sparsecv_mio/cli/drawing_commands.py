@@ -98,7 +98,7 @@ def cite(
     if record is None:
         return _print_text(bibliography(find_references()))
     from sparsecv_mio.certificate.read_back import read_record
-    from sparsecv_mio.report.publication_text import cited_keys
+    from sparsecv_mio.report.publication import cited_keys
 
     stored = read_record(record)
     return _print_text(bibliography(find_references(cited_keys(stored), stored.versions["sparsecv_mio"])))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.digits import format_number, format_with_zeros
+from sparsecv_mio.digits import format_number, format_with_zeros, round_up
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report import figures, layout
 from sparsecv_mio.report.layout import mark_estimate
@@ -27,7 +27,6 @@ CAPTION = (
 )
 NAMES = {"lasso": "the lasso", "ridge": "ridge regression", "elasticnet": "the elastic net"}
 ERROR_DIGITS = 6  # significant digits of a CV error
-PERCENT_DIGITS = 2  # significant digits of a certified percentage
 
 
 def baseline_rows(record: Record) -> list[tuple[str, ...]]:
@@ -42,9 +41,10 @@ def baseline_rows(record: Record) -> list[tuple[str, ...]]:
         spread = "?" if entry.standard_error is None else format_with_zeros(entry.standard_error, 3)
         ratio = "" if entry.alpha is None or entry.l1_ratio in (0.0, 1.0) else f", l1_ratio = {entry.l1_ratio:g}"
         penalty = "none" if entry.alpha is None else f"alpha = {format_number(entry.alpha, 4)}{ratio}"
-        difference = mark_estimate(difference, record.estimate)
-        numbers = format_with_zeros(entry.cv_error, ERROR_DIGITS), difference, spread, str(len(entry.support))
-        rows.append((entry.method, *numbers, penalty, f"{entry.seconds:.2f}"))
+        rows.append((
+            entry.method, format_with_zeros(entry.cv_error, ERROR_DIGITS), mark_estimate(difference, record.estimate),
+            spread, str(len(entry.support)), penalty, f"{entry.seconds:.2f}",
+        ))  # fmt: skip
     return rows
 
 
@@ -84,11 +84,7 @@ def round_percentage(value: float, up: bool) -> float:
     >>> round_percentage(1.1234, True), round_percentage(1.1234, False), round_percentage(34.2, True)
     (1.2, 1.1, 35.0)
     """
-    moved = value + ACCURATE_RTOL if up else value - ACCURATE_RTOL
-    if moved <= 0.0:
-        return 0.0
-    unit = 10.0 ** (PERCENT_DIGITS - 1 - math.floor(math.log10(moved)))
-    return (math.ceil if up else math.floor)(moved * unit) / unit
+    return round_up(value + ACCURATE_RTOL) if up else -round_up(min(ACCURATE_RTOL - value, 0.0))
 
 
 def certified_lines(record: Record) -> list[str]:
@@ -104,10 +100,9 @@ def certified_lines(record: Record) -> list[str]:
     below, above, never = list[str](), list[str](), list[str]()
     for entry in record.baselines.methods:
         name, gain = NAMES.get(entry.method, entry.method), entry.possible_gain or 0.0
-        share = round_percentage(abs(gain), gain > 0.0)
         if gain > 0.0:
-            below.append(f"{share:g}% below that of {name}")
-        elif share > 0.0:
+            below.append(f"{round_percentage(gain, True):g}% below that of {name}")
+        elif share := round_percentage(-gain, False):
             above.append(f"{share:g}% above that of {name}")
         else:
             never.append(f"that of {name}")
@@ -115,11 +110,11 @@ def certified_lines(record: Record) -> list[str]:
     scope = f"certified {search_space(record)}{' within the restrictions' if record.request.restrictions else ''}"
     subject = "CV error of best-subset selection is"
     return [
-        f"{scope}: {statement}"
-        for statement, phrases in (
-            (f"no {subject} more than {_join(below, 'or')}{later}", below),
-            (f"every {subject} at least {_join(above, 'and')}", above),
-            (f"no {subject} below {_join(never, 'or')}", never),
+        f"{scope}: {begin} {_join(phrases, conjunction)}{end}"
+        for begin, phrases, conjunction, end in (
+            (f"no {subject} more than", below, "or", later),
+            (f"every {subject} at least", above, "and", ""),
+            (f"no {subject} below", never, "or", ""),
         )
         if phrases
     ]
@@ -154,11 +149,8 @@ def plot_baselines(record: Record, ax: Axes | None = None) -> Axes:
             ax.axvspan(best.lower, best.upper, color=figures.LOWER, alpha=0.2, label="minimum over the grid, certified")
     if math.isfinite(record.cv_error):
         ax.plot([record.cv_error], [0], "*", color=figures.UPPER, markersize=13, zorder=5, label="reported pair")
-    errors, spreads = (
-        [baseline.cv_error for baseline in methods],
-        [baseline.standard_error or 0.0 for baseline in methods],
-    )
-    ax.errorbar(errors, range(1, len(methods) + 1), xerr=spreads, fmt="o", color=figures.INK, capsize=2.0,
+    ax.errorbar([entry.cv_error for entry in methods], range(1, len(methods) + 1),
+                xerr=[entry.standard_error or 0.0 for entry in methods], fmt="o", color=figures.INK, capsize=2.0,
                 elinewidth=0.9, label="baseline ± standard error of the difference")  # fmt: skip
     figures.places(ax, "y", ["best subset", *(entry.method for entry in methods)])
     ax.invert_yaxis()

@@ -1,32 +1,48 @@
-"""The model of a record for a paper: a table with rounded numbers, a caption, notes, a methods text and references.
+"""The model of a record for a paper: a table with rounded numbers, a caption, notes, texts and references.
 
-The caption states only what the record certifies. Text values use the symbols τ and γ; the LaTeX format writes them as
-formulas.
+The template `publication.sentences.jinja` has the sentences. They state only what the record certifies, and name
+estimates. They use the symbols τ and γ, which the LaTeX format writes as formulas.
 """
 
 from __future__ import annotations
 
-from sparsecv_mio.certificate.records import Record
+import math
+import re
+from collections.abc import Iterable
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from sparsecv_mio.certificate.inference_parts import Inference
+from sparsecv_mio.certificate.read_back import StoredRecord
+from sparsecv_mio.certificate.records import EITHER_SIDE, Record
 from sparsecv_mio.certificate.restrictions import adjustment_columns
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import fold_name
+from sparsecv_mio.digits import abbreviate_list, format_number, format_with_zeros, quoted_name, several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import csv_lines, inert
-from sparsecv_mio.model_space import NONE
-from sparsecv_mio.report.coefficients import against, requested_references, spreads
-from sparsecv_mio.report.document import Publication, ReportTable, text_of
-from sparsecv_mio.report.journal_numbers import (
-    format_column,
-    format_limits,
-    format_p_value,
-    format_percent,
-    format_ratios,
-)
-from sparsecv_mio.report.publication_text import find_citations, write_texts
-from sparsecv_mio.report.references import find_references
+from sparsecv_mio.model_space import NONE, text_of_taus
+from sparsecv_mio.report import journal_numbers, record_tables, record_words
+from sparsecv_mio.report.baseline_tables import certified_lines
+from sparsecv_mio.report.coefficients import against, factor_lines, requested_references, spreads
+from sparsecv_mio.report.document import CITATION, Publication, ReportTable, text_of
+from sparsecv_mio.report.journal_numbers import DIGITS, format_column, format_percent, print_number
+from sparsecv_mio.report.references import FIRST_PAPER, PACKAGE, find_references
+from sparsecv_mio.targets import Loss, Values
+from sparsecv_mio.words import Intercept
+
+MODEL_PAPERS = {Values.NUMBERS: (), Values.CLASSES: ("lecessie1992",), Values.COUNTS: ("mccullagh1989",)}
+BASELINE_PAPERS = {"lasso": "tibshirani1996", "ridge": "hoerl1970", "elasticnet": "zou2005", "abess": "zhu2020"}
+LIBRARIES = {"python": "Python", "numpy": "NumPy", "scipy": "SciPy", "numba": "Numba"}
+TEXTS = ("caption", "notes", "methods", "results")
+MAX_LISTED_GAMMAS = 5  # ridge weights that a text lists; it gives the range of more
+EQUAL_RATIO_RTOL = 1e-6  # relative difference up to which ratios of ridge weights are equal
 
 
 def publication_of(record: Record, data: Dataset | None = None) -> Publication:
-    """Return the table of the model of a record for a paper.
+    """Return the table of the model of a record for a paper, with its texts.
 
     Parameters
     ----------
@@ -40,13 +56,14 @@ def publication_of(record: Record, data: Dataset | None = None) -> Publication:
     if data is not None:
         data = fitted_rows(record, data)
     record = against(record, requested_references(record))
-    columns = _columns(record, data)
-    names = list(next(iter(columns.values())))
-    rows = tuple((name, *(column.get(name, "") for column in columns.values())) for name in names)
-    texts = write_texts(record, data)
-    table = ReportTable(texts.caption, ("Term", *columns), rows, words=1)
-    references = find_references(find_citations(texts), record.versions["sparsecv_mio"])
-    return Publication(table, texts.notes, texts.methods, texts.results, tuple(references))
+    columns = _make_columns(record, data)
+    terms = next(iter(columns.values()))
+    rows = tuple((term, *(column.get(term, "") for column in columns.values())) for term in terms)
+    texts = caption, notes, methods, results = _write_texts(record, data)
+    keys = [key for text in texts for keys in CITATION.findall(text) for key in keys.split(",")]
+    references = find_references(keys, record.versions["sparsecv_mio"])
+    table = ReportTable(caption, ("Term", *columns), rows, words=1)
+    return Publication(table, notes, methods, results, tuple(references))
 
 
 def publication_text(record: object, kind: str, data: Dataset | None = None) -> str:
@@ -71,74 +88,247 @@ def publication_text(record: object, kind: str, data: Dataset | None = None) -> 
     made = publication_of(record, data)
     if kind != "csv":
         return text_of(made, kind)
-    cells = ((inert(name), *numbers) for name, *numbers in made.table.rows)
-    return "".join(csv_lines([made.table.head, *cells]))
+    return "".join(csv_lines([made.table.head, *((inert(term), *cells) for term, *cells in made.table.rows)]))
 
 
-def _columns(record: Record, data: Dataset | None) -> dict[str, dict[str, str]]:
+def cited_keys(record: StoredRecord) -> list[str]:
+    """Return the keys of the references of a record: the package, and the papers of its methods.
+
+    Parameters
+    ----------
+    record : record of any command
+        Record.
+    """
+    if not isinstance(record, Record):
+        return [PACKAGE, *_find_model_papers(record.loss), FIRST_PAPER]
+    return [PACKAGE, *(reference.key for reference in publication_of(record).references)]
+
+
+def _make_columns(record: Record, data: Dataset | None) -> dict[str, dict[str, str]]:
     """Return the columns of the table, each with its cells by term: features, adjustment columns, intercept."""
-    model, adjusted, loss = record.predictor, adjustment_columns(record), record.loss.target
+    model, adjusted, word = record.predictor, adjustment_columns(record), record.loss.target.ratio
+    references, form = requested_references(record), journal_numbers.format_ratios if word else format_column
     names = sorted(model.coefficients, key=lambda name: name in adjusted)
     values = [model.coefficients[name] for name in names]
-    estimates = dict(zip(names, format_column(values), strict=True))
-    (intercept,) = format_column([model.intercept])
-    references = [level for level, factor in requested_references(record).items() if set(factor) & set(names)]
-    columns = {"Estimate": estimates | {"(intercept)": intercept} | dict.fromkeys(references, "reference")}
-    steps = None if data is None else list(spreads(data, names).values())
-    shown = [name not in references for name in names]
-    if loss.ratio:
-        columns[loss.ratio.capitalize()] = _pick(names, format_ratios(values), shown)
-    if steps is not None:
-        effects = [value * step for value, step in zip(values, steps, strict=True)]
-        head = f"{loss.ratio.capitalize()}, 1 SD" if loss.ratio else "Effect of 1 SD"
-        columns[head] = _pick(names, format_ratios(effects) if loss.ratio else format_column(effects), shown)
+    cells = [*format_column(values), *format_column([model.intercept])]
+    estimates = dict(zip([*names, "(intercept)"], cells, strict=True))
+    shown = [level for level, factor in references.items() if not model.coefficients.keys().isdisjoint(factor)]
+    columns = {"Estimate": estimates | dict.fromkeys(shown, "reference")}
+
+    def add_effects(head: str, effects: Iterable[float]) -> None:
+        cells = zip(names, form(list(effects)), strict=True)
+        columns[head] = {name: cell for name, cell in cells if name not in references}
+
+    if word:
+        add_effects(word.capitalize(), values)
+    if data is not None:
+        steps = spreads(data, names).values()
+        head = f"{word.capitalize()}, 1 SD" if word else "Effect of 1 SD"
+        add_effects(head, (value * step for value, step in zip(values, steps, strict=True)))
+    forced = dict.fromkeys((record.request.restrictions or NONE).forced_columns, "forced")
     counts = {name: f"{count:,}" for name, count in record.chosen_in().items()}
-    counts |= dict.fromkeys(_forced(record), "forced")
-    counts |= dict.fromkeys(adjusted, "adjusted for")
-    folds = [counts.get(name, "0") for name in names]
-    columns[f"Folds (of {record.folds.k:,})"] = dict(zip(names, folds, strict=True))
-    coded = {name for factor in requested_references(record).values() for name in factor}
-    return columns | _columns_of_draws(record, [name for name in names if name not in coded])
+    counts |= forced | dict.fromkeys(adjusted, "adjusted for")
+    columns[f"Folds (of {record.folds.k:,})"] = {name: counts.get(name, "0") for name in names}
+    coded = {name for factor in references.values() for name in factor}
+    return columns | _make_columns_of_draws(record, [name for name in names if name not in coded], forced)
 
 
-def _columns_of_draws(record: Record, names: list[str]) -> dict[str, dict[str, str]]:
-    """Return the columns of the bootstrap and of stability selection, for features without a reference level."""
-    columns, word = dict[str, dict[str, str]](), record.loss.target.ratio
+def _make_columns_of_draws(record: Record, names: list[str], forced: dict[str, str]) -> dict[str, dict[str, str]]:
+    """Return the columns of the bootstrap, of stability selection and of the tests, for features without a reference.
+
+    A term in no model of the splits has the p-value 1.
+    """
+    columns, is_ratio = dict[str, dict[str, str]](), bool(record.loss.target.ratio)
+    forced = {name: cell for name, cell in forced.items() if name in record.predictor.coefficients}
+
+    def format_limits(lower: float | None, upper: float | None) -> str:
+        return "" if lower is None or upper is None else journal_numbers.format_limits(lower, upper, is_ratio)
+
     if (draws := record.bootstrap) is not None:
         found = {one.feature: one for one in draws.features if one.feature in names}
-        columns["Inclusion"] = {
-            name: "forced" if one.forced else format_percent(one.frequency) for name, one in found.items()
-        }
+        shares = {name: format_percent(one.frequency) for name, one in found.items()}
+        columns["Inclusion"] = shares | {name: "forced" for name, one in found.items() if one.forced}
         columns[f"{100.0 * draws.level:g}% bootstrap interval"] = {
-            name: format_limits(one.coefficient_low, one.coefficient_high, bool(word)) for name, one in found.items()
+            name: format_limits(one.coefficient_low, one.coefficient_high) for name, one in found.items()
         }
     if (halves := record.stability_selection) is not None:
         shares = {one.feature: format_percent(one.frequency) for one in halves.features if one.feature in names}
-        columns["Halves"] = shares | dict.fromkeys(record.predictor.coefficients.keys() & _forced(record), "forced")
-    return columns | _columns_of_tests(record, names)
+        columns["Halves"] = shares | forced
+    if (tests := record.inference) is not None:
+        terms, restrictions = {one.term: one for one in tests.terms}, record.request.restrictions or NONE
+        untested = {*adjustment_columns(record), *(name for factor in restrictions.count for name in factor)}
+        names = [name for name in names if name not in untested]  # a factor has one test for all its levels
+        tested = {name: terms[name] for name in names if name in terms}
+        columns[f"{100.0 * tests.level:g}% split interval"] = {
+            name: format_limits(one.interval_lower, one.interval_upper) for name, one in tested.items()
+        }
+        p_values = dict.fromkeys(names, 1.0) | {name: one.p_value for name, one in tested.items()}
+        columns["p"] = {name: journal_numbers.format_p_value(value) for name, value in p_values.items()}
+    return columns
 
 
-def _columns_of_tests(record: Record, names: list[str]) -> dict[str, dict[str, str]]:
-    """Return the columns of the tests by splits of the rows; a term in no model has the p-value 1."""
-    if (tests := record.inference) is None:
-        return {}
-    terms, is_ratio = {one.term: one for one in tests.terms}, bool(record.loss.target.ratio)
-    factors = {name for factor in (record.request.restrictions or NONE).count for name in factor}  # one test for all
-    tested = [name for name in names if name not in factors and name not in adjustment_columns(record)]
+def _write_texts(record: Record, data: Dataset | None) -> list[str]:
+    """Return the texts of a paper, one sentence a line, with citations as `⟦key⟧`.
+
+    The data, as fitted, are for numbers of rows by class, effects and the fit to all rows.
+    """
+    from jinja2 import Environment, StrictUndefined
+
+    source = files("sparsecv_mio.report").joinpath("publication.sentences.jinja").read_text(encoding="utf-8")
+    environment = Environment(
+        autoescape=False, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined,
+        comment_start_string="<#", comment_end_string="#>",
+        finalize=lambda value: re.sub(r"[\s⟦]", " ", str(value)),  # names of the data cannot break lines or cite
+    )  # fmt: skip
+    environment.filters |= {
+        "name": quoted_name, "names": lambda names: abbreviate_list(list(map(quoted_name, names))),
+        "number": _print_rounded, "percent": format_percent, "percent_up": record_words.round_share_up,
+        "sentence": lambda line: f"{line[0].upper()}{line[1:]}.",
+    }  # fmt: skip
+    values = _describe_request(record, data) | _describe_outcome(record, data)
+    module: Any = environment.from_string(source).make_module(values)
+    texts = (getattr(module, name)().splitlines() for name in TEXTS)
+    return ["\n".join(line.strip() for line in lines if line.strip()) for lines in texts]
+
+
+def _find_model_papers(loss: Loss) -> tuple[str, ...]:
+    """Return the keys of the papers on the regression with a loss, and on the best subset."""
+    return "hoerl1970", *MODEL_PAPERS[loss.target.values], "bertsimas2016"
+
+
+def _print_rounded(value: float, digits: int = DIGITS) -> str:
+    return print_number(format_with_zeros(value, digits))
+
+
+def _use_symbols(text: str) -> str:
+    """Return a text of the program with τ and γ for their names."""
+    return re.sub(r"\btau\b", "τ", re.sub(r"\bgamma\b", "γ", text))
+
+
+def print_pair(tau: int, gamma: float) -> str:
+    """Return a pair of the grid with symbols.
+
+    Examples
+    --------
+    >>> print_pair(7, 0.00719686)
+    'τ = 7 and γ = 0.00720'
+    """
+    return f"τ = {tau:,} and γ = {_print_rounded(gamma)}"
+
+
+def _describe_request(record: Record, data: Dataset | None) -> dict[str, Any]:
+    """Return the values of the template on data, preprocessing, models, folds and grid."""
+    ask, reading, terms = record.request, record.data.reading, list(record.predictor.coefficients)
+    levels, ranked = (reading.levels, reading.ranked_levels) if reading else ({}, {})
+    encoded = set(levels) & set(reading.columns if reading else ())
+    libraries = [f"{name} {record.versions[key]}" for key, name in LIBRARIES.items() if key in record.versions]
+    columns = [] if data is None else [data.X[:, data.names.index(term)] for term in terms]
     return {
-        f"{100.0 * tests.level:g}% split interval": {
-            one.term: format_limits(one.interval_lower, one.interval_upper, is_ratio)
-            for one in map(terms.get, tested)
-            if one and one.interval_lower is not None and one.interval_upper is not None
-        },
-        "p": {name: format_p_value(terms[name].p_value if name in terms else 1.0) for name in tested},
-    }
+        "record": record, "data": data,
+        "n_candidates": (ask.restrictions or NONE).n_selectable_features(record.data.p),
+        "n_encoded": len(encoded - set(ranked)), "n_ranked": len(set(ranked) & set(reading.columns if reading else ())),
+        "has_binary_terms": any(np.isin(column, (0.0, 1.0)).all() for column in columns),
+        "adjusted": adjustment_columns(record), "compared": record_tables.describe_model_space(record),
+        "model_papers": _find_model_papers(record.loss), "libraries": ", ".join(libraries),
+        "in_time_order": record_words.is_in_time_order(record), "factor_lines": factor_lines(record),
+        "grid_sizes": _describe_sizes(sorted(set(ask.taus))), "grid_gammas": _describe_gammas(record),
+        "folds_text": record_words.describe_folds, "outer_folds": record_words.outer_folds, "several": several,
+    }  # fmt: skip
 
 
-def _forced(record: Record) -> set[str]:
-    """Return the columns that are in every model."""
-    return set((record.request.restrictions or NONE).forced_columns)
+def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
+    """Return the values of the template on the choice, its certificate, errors and fold models."""
+    stable, errors, model = record.stability, record.chosen_folds.error, set(record.predictor.coefficients)
+    has_stopped = record_words.has_stopped_early(record)
+    features, chosen = (record.bootstrap.features, record.bootstrap.chosen) if record.bootstrap else ((), ())
+    frequent = [one for one in features if one.frequency > 0.5 and one.feature not in model]
+    methods = record.baselines.methods if record.baselines else ()
+    return {
+        "weighed": stable.chosen if stable and stable.chosen and stable.chosen.weight else None,
+        "reason": "the search ended without a proof" if has_stopped else record_tables.MEANING[record.status][1],
+        "space": _use_symbols(record_words.search_space(record)), "has_wide_ties": record_tables.has_wide_ties(record),
+        "n_models": int(np.isfinite(errors).sum()), "n_unsolved": int((~record.chosen_folds.decided).sum()),
+        "frequent_others": [f"{quoted_name(one.feature)} ({format_percent(one.frequency)})" for one in frequent],
+        "n_same": sum(set(one.support) == set(record.support) for one in chosen),
+        "inclusion_width": math.ceil(max((100.0 * (one.upper - one.lower) for one in features), default=0.0)),
+        "significant_terms": _list_significant_terms(record.inference),
+        "baseline_lines": list(map(_use_symbols, certified_lines(record))),
+        "baseline_papers": [BASELINE_PAPERS[one.method] for one in methods],
+        "other_terms": [
+            f"{quoted_name(name)} ({count:,})" for name, count in record.chosen_in().items() if name not in model
+        ],
+        "measures": _list_measures(record), "fit": _fit_on_all_rows(record, data),
+        "influential_fold": fold_name(record.folds.spec, data, stable.fold) if data is not None and stable else "",
+        "selection_lines": list(map(_move_estimate, record_words.selection_lines(record))),
+        "bounds": journal_numbers.describe_bounds, "outward": journal_numbers.round_outward,
+        "pair": print_pair, "is_finite": math.isfinite, "EITHER_SIDE": EITHER_SIDE,
+    }  # fmt: skip
 
 
-def _pick(names: list[str], cells: list[str], shown: list[bool]) -> dict[str, str]:
-    return {name: cell for name, cell, is_shown in zip(names, cells, shown, strict=True) if is_shown}
+def _move_estimate(line: str) -> str:
+    """Return a line on the stability without its title, with the remark on an estimate at its end.
+
+    Examples
+    --------
+    >>> _move_estimate("stability (estimate: 1 fold is open): all folds select x"), _move_estimate("stability: none")
+    ('all folds select x (estimate: 1 fold is open)', 'none')
+    """
+    return re.sub(r"stability: |stability( \(.*?\)): (.*)", r"\2\1", line, count=1, flags=re.DOTALL)
+
+
+def _list_significant_terms(tests: Inference | None) -> list[str]:
+    """Return the terms whose p-value is at most the family-wise error, with their p-values."""
+    terms = [one for one in tests.terms if one.p_value <= 1.0 - tests.level] if tests else []
+    values = (f"(p = {journal_numbers.format_p_value(one.p_value)})".replace("= <", "< ") for one in terms)
+    return [f"{quoted_name(one.term)} {value}" for one, value in zip(terms, values, strict=True)]
+
+
+def _describe_sizes(taus: list[int]) -> str:
+    """Return the sizes of a grid.
+
+    Examples
+    --------
+    >>> _describe_sizes([3]), _describe_sizes([1, 2, 3]), _describe_sizes([1, 2, 3, 8])
+    ('the size τ = 3', '3 sizes τ from 1 to 3', '4 sizes τ (1–3, 8)')
+    """
+    if len(taus) == 1:
+        return f"the size τ = {taus[0]}"
+    runs = text_of_taus(taus).replace(":", "–").replace(",", ", ")
+    return f"{len(taus)} sizes τ " + (f"({runs})" if "," in runs else f"from {taus[0]} to {taus[-1]}")
+
+
+def _describe_gammas(record: Record) -> str:
+    """Return the ridge weights of the grid, or the interval of gamma."""
+    interval, gammas = record.continuous, sorted(set(record.request.gammas))
+    ends = gammas if interval is None else [interval.low, interval.high]
+    listed = [print_number(format_number(gamma, DIGITS)) for gamma in ends]
+    low, high = listed[0], listed[-1]
+    if interval is not None:
+        return f"every ridge weight γ from {low} to {high}"
+    if len(gammas) == 1:
+        return f"the ridge weight γ = {low}"
+    if len(gammas) <= MAX_LISTED_GAMMAS:
+        return f"{len(gammas)} ridge weights γ ({', '.join(listed)})"
+    steps = np.diff(np.log([gamma for gamma in gammas if gamma > 0.0]))
+    is_geometric = gammas[0] > 0.0 and np.ptp(steps) <= EQUAL_RATIO_RTOL
+    return f"{len(gammas)} ridge weights γ from {low} to {high}{' with equal ratios' if is_geometric else ''}"
+
+
+def _list_measures(record: Record) -> list[str]:
+    """Return further measures of the held-out predictions, with their values."""
+    classes, explained = record.classes, record.loss.target.explained.removesuffix(" of held-out rows")
+    measures = {"RMSE": record.rmse, "MAE": record.mae} if record.loss.is_quadratic else {}
+    if classes is not None:
+        measures = {"accuracy (threshold 0.5)": classes.accuracy, "AUC": classes.auc, "Brier score": classes.brier}
+    measures |= {explained.replace("R^2", "R²"): record.r_squared, record.null_name: record.null_error}
+    known = {name: value for name, value in measures.items() if value is not None and math.isfinite(value)}
+    return [f"{name} {_print_rounded(value)}" for name, value in known.items()]
+
+
+def _fit_on_all_rows(record: Record, data: Dataset | None) -> Any:
+    """Return the criteria of a logistic or Poisson model on all rows; None without data or with squared error."""
+    if data is None or record.loss.is_quadratic:
+        return None
+    from sparsecv_mio.fits.criteria import glm_criteria
+
+    return glm_criteria([record], data, record.data.intercept != Intercept.NONE, record)[0]

@@ -13,10 +13,18 @@ from sparsecv_mio.certificate.records import NO_AVERAGE, Average, Record, Region
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED
 from sparsecv_mio.data.folds import fold_name
-from sparsecv_mio.digits import abbreviate_list, format_interval, format_number, interval_digits, quoted_name, several
+from sparsecv_mio.digits import (
+    abbreviate_list,
+    format_interval,
+    format_number,
+    interval_digits,
+    quoted_name,
+    round_up,
+    several,
+)
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus, words_of_terms
 from sparsecv_mio.report.layout import ESTIMATE, mark_estimate
-from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, SO_FAR_GAP, TINY
+from sparsecv_mio.units import ACCURATE_RTOL, MAIN_SHARE, MODEL_SHARE, SO_FAR_GAP, TINY
 from sparsecv_mio.words import Method, Model, Within
 
 
@@ -372,9 +380,7 @@ def round_share_up(share: float) -> str:
     >>> round_share_up(0.01101), round_share_up(0.25), round_share_up(3e-9)
     ('1.2%', '25%', '0.01%')
     """
-    share = max(share, 1e-4)
-    digit = 10.0 ** (math.floor(math.log10(100.0 * share)) - 1)
-    return f"{math.ceil(100.0 * share / digit - 1e-9) * digit:.3g}%"
+    return f"{round_up(100.0 * max(share, 1e-4) * (1.0 - ACCURATE_RTOL)):.3g}%"  # without the rounding of the product
 
 
 def n_unsolved_pairs(record: Record) -> int:

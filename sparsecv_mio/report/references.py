@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -15,63 +14,45 @@ from sparsecv_mio.version import __version__
 
 PACKAGE = "sparsecv_mio"  # key of the entry of this package
 FIRST_PAPER = "corywright2023"  # key of the paper that the package starts from
-MAX_NAMED_AUTHORS = 3  # authors of a citation in the text; of longer lists only the first one is named
-ENTRY = re.compile(r"@(\w+)\{(\w+),\n(.*?)\n\}", re.DOTALL)
+ENTRY = re.compile(r"^@\w+\{(\w+),\n.*?^\}", re.DOTALL | re.MULTILINE)
 FIELD = re.compile(r"^  (\w+) = \{(.*)\},?$", re.MULTILINE)
 
 
 class Reference(NamedTuple):
-    """An entry of the bibliography: its type, its key and its fields."""
+    """An entry of the bibliography: its key, its fields and its text in BibTeX."""
 
-    kind: str
     key: str
     fields: dict[str, str]
-
-    def to_bibtex(self) -> str:
-        """Return the entry as BibTeX."""
-        lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in self.fields.items())
-        return f"@{self.kind}{{{self.key},\n{lines}\n}}"
+    bibtex: str
 
     @property
     def short_name(self) -> str:
-        """Authors and year, as in a citation in the text."""
-        names = [author.partition(",")[0] for author in _without_braces(self.fields["author"]).split(" and ")]
-        if len(names) > MAX_NAMED_AUTHORS or names[-1] == "others":
-            return f"{names[0]} and others {self._year}"
-        listed = ", ".join(names[:-1])
-        return f"{listed} and {names[-1]} {self._year}" if listed else f"{names[0]} {self._year}"
-
-    @property
-    def _year(self) -> str:
-        return self.fields.get("year") or f"version {self.fields['version']}"
+        """Authors and year, as in a citation in the text; of more than three authors only the first one is named."""
+        *others, last = [author.partition(",")[0] for author in _strip_braces(self.fields["author"]).split(" and ")]
+        year = self.fields.get("year") or f"version {self.fields['version']}"
+        if len(others) > 2 or last == "others":
+            return f"{others[0]} and others {year}"
+        return f"{', '.join(others)} and {last} {year}" if others else f"{last} {year}"
 
     def to_text(self) -> str:
         """Return the entry as one line of a list of references, without its link."""
-        got = {name: _without_braces(value).replace("--", "–") for name, value in self.fields.items()}
-        authors = "; ".join(got["author"].split(" and ")).replace("; others", " and others")
-        where = got.get("journal") or got.get("booktitle") or got.get("publisher") or f"Version {got['version']}"
-        if "volume" in got:
-            where += f" {got['volume']}" + (f"({got['number']})" if "number" in got else "")
-        where += f", {got['pages']}" if "pages" in got else ""
-        year = f" ({got['year']})" if "year" in got else ""
-        return f"{authors}{year}. {got['title']}. {where}."
+        stored = {name: _strip_braces(value).replace("--", "–") for name, value in self.fields.items()}
+        authors = "; ".join(stored["author"].split(" and ")).replace("; others", " and others")
+        places = (stored.get(name) for name in ("journal", "booktitle", "publisher"))
+        where = next(filter(None, places), None) or f"Version {stored['version']}"
+        for name, form in (("volume", " {}"), ("number", "({})"), ("pages", ", {}")):
+            where += form.format(stored[name]) if name in stored else ""
+        year = f" ({stored['year']})" if "year" in stored else ""
+        return f"{authors}{year}. {stored['title']}. {where}."
 
     @property
     def link(self) -> str:
         """Address of the publication; empty if it has none."""
-        doi = self.fields.get("doi")
-        return self.fields.get("url", "") if doi is None else f"https://doi.org/{doi}"
+        return f"https://doi.org/{self.fields['doi']}" if "doi" in self.fields else self.fields.get("url", "")
 
 
-def _without_braces(text: str) -> str:
-    return text.replace("{", "").replace("}", "")
-
-
-@cache
-def _read_references() -> dict[str, Reference]:
-    """Return all entries of the file by their keys."""
-    text = files("sparsecv_mio.report").joinpath("references.bib").read_text(encoding="utf-8")
-    return {key: Reference(kind, key, dict(FIELD.findall(body))) for kind, key, body in ENTRY.findall(text)}
+def _strip_braces(text: str) -> str:
+    return re.sub("[{}]", "", text)
 
 
 def find_references(keys: Iterable[str] = (PACKAGE, FIRST_PAPER), version: str = __version__) -> list[Reference]:
@@ -91,19 +72,13 @@ def find_references(keys: Iterable[str] = (PACKAGE, FIRST_PAPER), version: str =
     >>> find_references(["bertsimas2016"])[0].to_text()[-40:]
     'The Annals of Statistics 44(2), 813–852.'
     """
-    found = [_read_references()[key] for key in dict.fromkeys(keys)]
-    return [_with_version(reference, version) if reference.key == PACKAGE else reference for reference in found]
-
-
-def _with_version(reference: Reference, version: str) -> Reference:
-    """Return the entry of the package for a version."""
-    fields = dict(reference.fields)
-    url = fields.pop("url")
-    if version != __version__:
-        del fields["year"]
-    return reference._replace(fields=fields | {"version": version, "url": url})
+    text = files("sparsecv_mio.report").joinpath("references.bib").read_text(encoding="utf-8")
+    entries = {entry[1]: entry[0] for entry in ENTRY.finditer(text)}
+    own = re.sub("  year = .*\n", "", entries[PACKAGE]) if version != __version__ else entries[PACKAGE]
+    entries[PACKAGE] = own.replace("{VERSION}", f"{{{version}}}")
+    return [Reference(key, dict(FIELD.findall(entries[key])), entries[key]) for key in dict.fromkeys(keys)]
 
 
 def bibliography(references: Iterable[Reference]) -> str:
     """Return entries as the text of a BibTeX file."""
-    return "\n\n".join(reference.to_bibtex() for reference in references) + "\n"
+    return "\n\n".join(reference.bibtex for reference in references) + "\n"

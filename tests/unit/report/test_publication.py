@@ -32,8 +32,7 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report.journal_numbers import format_column, round_outward
-from sparsecv_mio.report.publication import publication_of, publication_text
-from sparsecv_mio.report.publication_text import cited_keys
+from sparsecv_mio.report.publication import cited_keys, publication_of, publication_text
 from sparsecv_mio.report.references import bibliography, find_references
 from sparsecv_mio.search.api import cross_validate
 
@@ -270,9 +269,9 @@ def test_references_agree_with_the_citation_file() -> None:
     for name in ("title", "url", "year", "version"):
         assert ours.fields[name] in cited
     assert paper.fields["title"] in cited and paper.fields["url"] in cited
-    assert ours.to_bibtex() in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert ours.bibtex in (ROOT / "README.md").read_text(encoding="utf-8")
     older = find_references(version="0.2.0")[0]
-    assert "year" not in older.fields and "version = {0.2.0}" in older.to_bibtex()
+    assert "year" not in older.fields and "version = {0.2.0}" in older.bibtex
 
 
 def test_every_entry_of_the_bibliography_is_complete() -> None:
