@@ -62,7 +62,7 @@ def _make_squared_problems(context: Context, full_data: BestOnAllRows) -> Proble
     if method not in MIO_METHODS and not restricted:
         return SquaredProblems(context, full_data)
     if method not in MIO_METHODS:  # the only restrictions are bounds on coefficients
-        from sparsecv_mio.search.problems.within_bounds import make_bounded_problems
+        from sparsecv_mio.search.problems.size_by_size import make_bounded_problems
 
         return make_bounded_problems(context, full_data)
     name = f"{'restricted ' * restricted}{'algorithm 1' if method == Method.ALGORITHM1 else method}"
