@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.inference_parts import (
     Bootstrap,
     ChosenModel,
-    FailedDraw,
     FeatureCount,
     FeatureFrequency,
     ModelFrequency,
@@ -28,7 +28,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.objective import varying_columns
 
 MAX_MODELS = 50  # maximum number of distinct models with their frequencies in a record
-MODELS_READ = "not checked: whether the procedure chooses these models from the draws"
+ENDS = ("lower", "upper", "coefficient_low", "coefficient_high")  # fields of the two intervals of a feature
 
 
 def count_features(record: Record, models: Sequence[ChosenModel]) -> list[FeatureCount]:
@@ -49,41 +49,6 @@ def count_features(record: Record, models: Sequence[ChosenModel]) -> list[Featur
     return [FeatureCount(name, counts[name], counts[name] / len(models)) for name in order]
 
 
-def summarise_features(record: Record, models: Sequence[ChosenModel], level: float) -> tuple[FeatureFrequency, ...]:
-    """Return inclusion frequencies and intervals of coefficients over bootstrap draws.
-
-    Parameters
-    ----------
-    record : Record
-        Record of all rows.
-    models : sequence of ChosenModel
-        Models of the draws, at least one.
-    level : float
-        Level of the intervals.
-
-    Notes
-    -----
-    The binomial interval is that of Wilson (1927). The percentiles of coefficients are linear interpolations of the
-    order statistics over all draws (Efron and Tibshirani 1993, section 13.3); coefficients outside of a model are 0.
-    """
-    from scipy.stats import binomtest
-
-    forced, ends = set(restrictions_of(record).forced_columns), [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
-    rows = []
-    for counted in count_features(record, models):
-        values = np.array([model.coefficients.get(counted.feature, 0.0) for model in models])
-        share = binomtest(counted.draws, len(models)).proportion_ci(level, method="wilson")
-        low, high = np.quantile(values, ends).tolist()
-        zeros = float(np.mean(values == 0.0))
-        rows.append(
-            FeatureFrequency(
-                counted.feature, counted.draws, counted.frequency, float(share.low), float(share.high), low, high,
-                zeros, counted.feature in forced,
-            )
-        )  # fmt: skip
-    return tuple(rows)
-
-
 def summarise_bootstrap(record: Record, found: Bootstrap) -> Bootstrap:
     """Return a bootstrap in which all numbers are computed from its models.
 
@@ -93,8 +58,25 @@ def summarise_bootstrap(record: Record, found: Bootstrap) -> Bootstrap:
         Record of all rows.
     found : Bootstrap
         Bootstrap with the models of the draws, at least one; its frequencies are replaced.
+
+    Notes
+    -----
+    The binomial interval is that of Wilson (1927). The percentiles of coefficients are linear interpolations of the
+    order statistics over all draws (Efron and Tibshirani 1993, section 13.3); coefficients outside of a model are 0.
     """
-    models, n_models = found.chosen, len(found.chosen)
+    from scipy.stats import binomtest
+
+    models, n_models, features = found.chosen, len(found.chosen), []
+    forced = restrictions_of(record).forced_columns
+    for counted in count_features(record, models):
+        values = np.array([model.coefficients.get(counted.feature, 0.0) for model in models])
+        share = binomtest(counted.draws, n_models).proportion_ci(found.level, method="wilson")
+        low, high = np.quantile(values, [(1.0 - found.level) / 2.0, (1.0 + found.level) / 2.0]).tolist()
+        ends = float(share.low), float(share.high), low, high
+        zeros, is_forced = float(np.mean(values == 0.0)), counted.feature in forced
+        features.append(
+            FeatureFrequency(**vars(counted), **dict(zip(ENDS, ends, strict=True)), zeros=zeros, forced=is_forced)
+        )
     place = {name: i for i, name in enumerate(record.data.names)}
     sizes = Counter(model.tau for model in models)
     supports = Counter(tuple(sorted(model.support, key=place.__getitem__)) for model in models)
@@ -102,7 +84,7 @@ def summarise_bootstrap(record: Record, found: Bootstrap) -> Bootstrap:
     return replace(
         found,
         certified=sum(model.status == "proved" for model in models),
-        features=summarise_features(record, models, found.level),
+        features=tuple(features),
         sizes=tuple(SizeFrequency(tau, sizes[tau], sizes[tau] / n_models) for tau in sorted(sizes)),
         models=tuple(ModelFrequency(one, supports[one], supports[one] / n_models) for one in by_count[:MAX_MODELS]),
     )
@@ -133,34 +115,6 @@ def bound_false_selections(mean_size: float, n_features: int, threshold: float) 
     return mean_size**2 / ((2.0 * threshold - 1.0) * n_features) if n_features else 0.0
 
 
-def selectable_features(record: Record, dataset: Dataset) -> tuple[str, ...]:
-    """Return the features that a model may have or lack: those that vary and are neither forced in nor out.
-
-    Parameters
-    ----------
-    record : Record
-        Record of all rows.
-    dataset : Dataset
-        Data of the record.
-    """
-    limits = restrictions_of(record)
-    fixed = {*limits.forced_columns, *limits.force_out}
-    names = (dataset.names[j] for j in varying_columns(dataset.X).tolist())
-    return tuple(name for name in names if name not in fixed)
-
-
-def complete_pairs(chosen: Sequence[ChosenModel]) -> list[ChosenModel]:
-    """Return the models of complementary pairs of which both halves have a model.
-
-    Parameters
-    ----------
-    chosen : sequence of ChosenModel
-        Models of the halves; halves 2 i and 2 i + 1 are a pair.
-    """
-    halves = Counter(model.draw // 2 for model in chosen)
-    return [model for model in chosen if halves[model.draw // 2] == 2]
-
-
 def summarise_stability_selection(record: Record, dataset: Dataset, found: StabilitySelection) -> StabilitySelection:
     """Return a stability selection in which all numbers are computed from its models.
 
@@ -173,11 +127,14 @@ def summarise_stability_selection(record: Record, dataset: Dataset, found: Stabi
     found : StabilitySelection
         Stability selection with the models of the halves; its frequencies are replaced.
     """
-    models, names = complete_pairs(found.chosen), selectable_features(record, dataset)
+    halves, limits = Counter(model.draw // 2 for model in found.chosen), restrictions_of(record)
+    models = [model for model in found.chosen if halves[model.draw // 2] == 2]  # both halves of the pair have a model
+    varying = [dataset.names[j] for j in varying_columns(dataset.X).tolist()]
+    names = [name for name in varying if name not in (*limits.forced_columns, *limits.force_out)]
     if not models:
         return replace(found, pairs=0, mean_size=0.0, n_features=len(names), bound=0.0, selected=(), features=())
-    sizes = [len(set(model.support) & set(names)) for model in models]
-    mean_size, features = sum(sizes) / len(models), count_features(record, models)
+    mean_size = sum(len(set(model.support) & set(names)) for model in models) / len(models)
+    features = count_features(record, models)
     chosen = {one.feature for one in features if one.frequency >= found.threshold}
     return replace(
         found,
@@ -203,15 +160,14 @@ def check_draws(checks: Checks, record: Record, dataset: Dataset) -> None:
     dataset : Dataset
         Data of the record.
     """
-    if (found := record.bootstrap) is not None and _check_models(checks, record, found, "bootstrap."):
-        again = summarise_bootstrap(record, found)
-        _check_frequencies(checks, found.features, again.features, "bootstrap.features")
+    drawn, halves = record.bootstrap, record.stability_selection
+    if drawn is not None and _check_models(checks, record, drawn, "bootstrap"):
+        again = summarise_bootstrap(record, drawn)
+        _check_features(checks, drawn.features, again.features)
         for name in ("certified", "sizes", "models"):
-            checks.require_equal(f"bootstrap.{name}", getattr(found, name), getattr(again, name))
-        checks.end_part(f"bootstrap: frequencies and intervals of the models of {len(found.chosen)} draws")
-    if (halves := record.stability_selection) is not None and _check_models(
-        checks, record, halves, "stability_selection."
-    ):
+            checks.require_equal(f"bootstrap.{name}", getattr(drawn, name), getattr(again, name))
+        checks.end_part(f"bootstrap: frequencies and intervals of the models of {len(drawn.chosen)} draws")
+    if halves is not None and _check_models(checks, record, halves, "stability_selection"):
         same = summarise_stability_selection(record, dataset, halves)
         for name in ("certified", "pairs", "mean_size", "n_features", "selected", "features"):
             checks.require_equal(f"stability_selection.{name}", getattr(halves, name), getattr(same, name))
@@ -219,34 +175,34 @@ def check_draws(checks: Checks, record: Record, dataset: Dataset) -> None:
         checks.end_part(f"stability selection: frequencies and bound of the models of {len(halves.chosen)} halves")
 
 
-def _check_models(checks: Checks, record: Record, found: Bootstrap | StabilitySelection, path: str) -> bool:
+def _check_models(checks: Checks, record: Record, found: Bootstrap | StabilitySelection, name: str) -> bool:
     """Check the numbers of the draws, and that each model is a pair of the grid; return True if all can be counted."""
-    choices: list[ChosenModel | FailedDraw] = [*found.chosen, *found.failed]
-    numbers = [choice.draw for choice in choices]
-    distinct = len(set(numbers)) == len(numbers) and all(number < found.plan.requested for number in numbers)
-    right = checks.require(distinct, f"{path}chosen", "must have each of the requested draws at most once")
-    right &= checks.require(bool(found.chosen), f"{path}chosen", "has no model")
-    right &= checks.require(0.0 < getattr(found, "level", 0.5) < 1.0, f"{path}level", "is not between 0 and 1")
-    right &= checks.require(0.5 < getattr(found, "threshold", 1.0) <= 1.0, f"{path}threshold", "is not above 0.5")
+    numbers = [model.draw for model in found.chosen] + [one.draw for one in found.failed]
+    is_distinct = len(set(numbers)) == len(numbers) and all(number < found.plan.requested for number in numbers)
+    right = checks.require(is_distinct, f"{name}.chosen", "must have each of the requested draws at most once")
+    right &= checks.require(bool(found.chosen), f"{name}.chosen", "has no model")
+    if isinstance(found, Bootstrap):
+        right &= checks.require(0.0 < found.level < 1.0, f"{name}.level", "is not between 0 and 1")
+    else:
+        right &= checks.require(0.5 < found.threshold <= 1.0, f"{name}.threshold", "is not above 0.5")
     for i, model in enumerate(found.chosen):
         on_grid = bool(record.descent) or model.gamma in record.request.gammas
         on_grid &= model.tau in record.request.taus
-        checks.require(on_grid, f"{path}chosen[{i}].tau", "and gamma are not a pair of the requested grid")
-    checks.only_read(f"{path}chosen", MODELS_READ)
-    checks.mark_bounded_fields(f"{path}plan.requested", f"{path}failed[].draw")
-    return bool(right)
+        checks.require(on_grid, f"{name}.chosen[{i}].tau", "and gamma are not a pair of the requested grid")
+    checks.only_read(f"{name}.chosen", "not checked: whether the procedure chooses these models from the draws")
+    checks.mark_bounded_fields(f"{name}.plan.requested", f"{name}.failed[].draw")
+    return right
 
 
-def _check_frequencies(
-    checks: Checks, stated: Sequence[FeatureFrequency], again: Sequence[FeatureFrequency], name: str
-) -> None:
-    """Compare inclusion frequencies and intervals; binomial intervals may differ in their last digits."""
-    counts = [(one.feature, one.draws, one.frequency, one.zeros, one.forced) for one in again]
-    same = [(one.feature, one.draws, one.frequency, one.zeros, one.forced) for one in stated] == counts
+def _check_features(checks: Checks, stated: Sequence[FeatureFrequency], again: Sequence[FeatureFrequency]) -> None:
+    """Compare inclusion frequencies and intervals; intervals may differ in their last digits."""
+    name = "bootstrap.features"
+    zeros: dict[str, Any] = dict.fromkeys(ENDS, 0.0)
+    same = [replace(one, **zeros) for one in stated] == [replace(one, **zeros) for one in again]
     if not checks.require(same, name, "has other features or frequencies than the models"):
         return
     checks.mark_recomputed_fields(name)
     for i, (one, other) in enumerate(zip(stated, again, strict=True)):
-        for field in ("lower", "upper", "coefficient_low", "coefficient_high"):
+        for field in ENDS:
             value = getattr(other, field)
             checks.close(f"{name}[{i}].{field}", getattr(one, field), value, 1e-9 * max(abs(value), 1e-6))

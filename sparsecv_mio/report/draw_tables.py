@@ -1,16 +1,25 @@
-"""The bootstrap, stability selection and inference by splits of a record, for the screen and for the report."""
+"""The bootstrap, stability selection and inference by splits of a record: statements, tables and figures."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import numpy as np
 from rich.console import Console
 
-from sparsecv_mio.certificate.inference_parts import Bootstrap, DrawPlan, Inference, StabilitySelection
+from sparsecv_mio.certificate.inference_parts import Bootstrap, DrawPlan, FeatureCount, Inference, StabilitySelection
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.digits import format_interval, format_number, several
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.report import figures
 from sparsecv_mio.report.document import ReportTable, report_table
+from sparsecv_mio.report.figures import MOST_FEATURES
 from sparsecv_mio.report.layout import gap_in_words, join_names, print_table, say
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MAX_MODELS_SHOWN = 5  # maximum number of the most frequent models in a table
 MAX_FEATURES_SHOWN = 20  # maximum number of features in a table on the screen without --full
@@ -21,26 +30,22 @@ class DrawSummary:
     """The title, the statements and the tables on the models of draws."""
 
     title: str
-    lines: tuple[str, ...]
+    lines: list[str]
     tables: tuple[ReportTable, ...]
 
 
 def summarise_draws(record: Record) -> list[DrawSummary]:
-    """Return the summaries of the bootstrap, stability selection and inference by splits, if the record has them.
+    """Return summaries of the bootstrap, stability selection and inference by splits, if the record has them.
 
     Parameters
     ----------
     record : Record
         Record of a search.
     """
-    summaries = []
-    if record.bootstrap is not None:
-        summaries.append(_describe_bootstrap(record, record.bootstrap))
-    if record.stability_selection is not None:
-        summaries.append(_describe_stability_selection(record.stability_selection))
-    if record.inference is not None:
-        summaries.append(_describe_inference(record.inference))
-    return summaries
+    drawn, halves, tested = record.bootstrap, record.stability_selection, record.inference
+    summaries = [] if drawn is None else [_describe_bootstrap(record, drawn)]
+    summaries += [] if halves is None else [_describe_stability_selection(halves)]
+    return summaries + ([] if tested is None else [_describe_inference(tested)])
 
 
 def print_draws(console: Console, record: Record, brief: bool, full: bool) -> None:
@@ -72,10 +77,10 @@ def _describe_plan(plan: DrawPlan, n_done: int, n_certified: int, draws: str) ->
     """Return the statements on the draws and on their certificates."""
     by_class = ", separately in each class" if plan.by_class else ""
     number = f"{n_done:,}" if n_done == plan.requested else f"{n_done:,} of {plan.requested:,} requested"
-    gap = gap_in_words(plan.gap)
+    share = f"{n_certified:,} of {n_done:,} searches ({n_certified / n_done:.0%})"
     return [
         f"{number} {draws} of {plan.n_units:,} {plan.units}{by_class} (seed {plan.seed}), each searched again",
-        f"choice certified ({gap}) in {n_certified:,} of {n_done:,} searches ({n_certified / n_done:.0%})",
+        f"choice certified ({gap_in_words(plan.gap)}) in {share}",
     ]
 
 
@@ -98,21 +103,20 @@ def _describe_bootstrap(record: Record, found: Bootstrap) -> DrawSummary:
         ) for one in found.features
     ]  # fmt: skip
     caption = f"Inclusion frequencies with {level} binomial intervals, and percentiles of coefficients over all draws."
+    features = report_table(caption, heads, rows, words=1)
     models = [(one.support, one.draws) for one in found.models[:MAX_MODELS_SHOWN]]
-    return DrawSummary("bootstrap of the whole procedure", tuple(lines), (
-        report_table(caption, heads, rows, words=1),
-        report_table("Most frequent models.", ("features", "draws"), models, words=1),
-    ))  # fmt: skip
+    frequent = report_table("Most frequent models.", ("features", "draws"), models, words=1)
+    return DrawSummary("bootstrap of the whole procedure", lines, (features, frequent))
 
 
 def _describe_stability_selection(found: StabilitySelection) -> DrawSummary:
-    threshold, n_done = format_number(found.threshold, 3), len(found.chosen)
-    names = join_names(found.selected) or "no feature"
+    threshold, bound, size = (format_number(one, 3) for one in (found.threshold, found.bound, found.mean_size))
+    names, pairs = join_names(found.selected) or "no feature", several(found.pairs, "complementary pair")
     lines = [
-        *_describe_plan(found.plan, n_done, found.certified, "halves"),
-        f"selected with a frequency of at least {threshold} over {several(found.pairs, 'complementary pair')}: {names}",
-        f"in expectation, at most {format_number(found.bound, 3)} selected features are rarely chosen: from a half, "
-        f"with a probability of at most {format_number(found.mean_size, 3)} / {found.n_features:,}",
+        *_describe_plan(found.plan, len(found.chosen), found.certified, "halves"),
+        f"selected with a frequency of at least {threshold} over {pairs}: {names}",
+        f"in expectation, at most {bound} selected features are rarely chosen: from a half, with a probability of at "
+        f"most {size} / {found.n_features:,}",
     ]
     if found.bound >= len(found.selected) > 0:
         lines.append(
@@ -120,20 +124,19 @@ def _describe_stability_selection(found: StabilitySelection) -> DrawSummary:
             "smaller tau or a larger threshold lowers it"
         )
     rows = [(one.feature, one.draws, f"{one.frequency:.3f}") for one in found.features]
-    caption = f"Selection frequencies over the {several(found.pairs, 'complementary pair')} of halves."
+    caption = f"Selection frequencies over the {pairs} of halves."
     table = report_table(caption, ("feature", "halves", "frequency"), rows, words=1)
-    return DrawSummary("stability selection", tuple(lines), (table,))
+    return DrawSummary("stability selection", lines, (table,))
 
 
 def _describe_inference(found: Inference) -> DrawSummary:
     n_done, error, level = len(found.splits), 1.0 - found.level, f"{100.0 * found.level:.4g}%"
-    small = join_names(term.term for term in found.terms if term.p_value <= error) or "none"
-    reasons = [split.note for split in found.splits if split.note]
+    small, most = join_names(term.term for term in found.terms if term.p_value <= error), format_number(error, 3)
     lines = [
         *_describe_plan(found.plan, n_done, sum(split.status == "proved" for split in found.splits), "halves"),
-        f"features with a p-value of at most {(most := format_number(error, 3))}: {small} (family-wise error at most "
-        f"{most})",
+        f"features with a p-value of at most {most}: {small or 'none'} (family-wise error at most {most})",
     ]
+    reasons = [split.note for split in found.splits if split.note]
     if reasons:
         lines.append(f"{len(reasons):,} of {n_done:,} halves test no feature; the first reason: {reasons[0]}")
     rows = []
@@ -149,4 +152,84 @@ def _describe_inference(found: Inference) -> DrawSummary:
     )
     heads = ("feature", "models", "p-value", "estimate", f"{level} interval")
     table = report_table(caption, heads, rows, words=1)
-    return DrawSummary("tests of features on the halves that did not choose them", tuple(lines), (table,))
+    return DrawSummary("tests of features on the halves that did not choose them", lines, (table,))
+
+
+def plot_inclusion(record: Record, ax: Axes | None = None) -> Axes:
+    """Draw the inclusion frequencies of the bootstrap, or else the frequencies of stability selection.
+
+    Parameters
+    ----------
+    record : Record
+        Record with `bootstrap` or `stability_selection`.
+    ax : matplotlib Axes, optional
+        Axes to draw on; those of a new pyplot figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes. Bars are binomial intervals of the frequencies of the bootstrap; a line marks the threshold of
+        stability selection.
+    """
+    draws = record.bootstrap or record.stability_selection
+    if draws is None:
+        raise BadInput("panel inclusion: requires a record of `solve --bootstrap` or `solve --stability-selection`")
+    kind = "bootstrap draws" if isinstance(draws, Bootstrap) else "halves"
+    rows = draws.features[:MOST_FEATURES]
+    ax = _prepare_rows(ax, record, draws.features, f"share of {kind} that choose each feature")
+    at, shares = np.arange(len(rows)), np.array([one.frequency for one in rows])
+    inside = np.array([one.feature in record.coefficients for one in rows], dtype=bool)
+    kinds = (inside, figures.LOWER, "in the full-data model"), (~inside, figures.FAINT, "not in the full-data model")
+    for mine, colour, label in kinds:
+        ax.barh(at[mine], shares[mine], color=colour, height=0.7, label=label if mine.any() else None)
+    if isinstance(draws, Bootstrap):
+        ends = np.array([(one.lower, one.upper) for one in draws.features[:MOST_FEATURES]]).reshape(-1, 2).T
+        ax.hlines(at, *ends, color=figures.UPPER, linewidth=1.2, label=f"{100.0 * draws.level:g}% interval")
+    else:
+        ax.axvline(draws.threshold, color=figures.INK, linewidth=0.8, linestyle=(0, (4, 3)), label="threshold")
+    ax.set(xlim=(0.0, 1.02), xlabel=f"share of {len(draws.chosen):,} {kind}")
+    figures.draw_outer_legend(ax)
+    return ax
+
+
+def _prepare_rows(ax: Axes | None, record: Record, features: Sequence[FeatureCount], title: str) -> Axes:
+    """Return axes with a row for each of the first features; the title states how many others there are."""
+    names = [one.feature for one in features]
+    drawn = names[:MOST_FEATURES]
+    ax = figures.prepare_axes(ax, (7.0, 1.4 + 0.22 * max(len(drawn), 4)))
+    figures.name_rows(ax, drawn, record.data.names)
+    figures.write_title(ax, f"{title}{figures.omission_note(drawn, names)}")
+    return ax
+
+
+def plot_intervals(record: Record, ax: Axes | None = None) -> Axes:
+    """Draw the percentile intervals of the coefficients over bootstrap draws, each relative to its larger end.
+
+    Parameters
+    ----------
+    record : Record
+        Record with `bootstrap`.
+    ax : matplotlib Axes, optional
+        Axes to draw on; those of a new pyplot figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes. Dots are the coefficients of the full-data model; an interval that reaches 0 has a share of zeros
+        next to it.
+    """
+    found = record.bootstrap
+    if found is None:
+        raise BadInput("panel intervals: requires a record of `solve --bootstrap`")
+    ax = _prepare_rows(ax, record, found.features, f"{100.0 * found.level:g}% percentiles over bootstrap draws")
+    ax.axvline(0.0, color=figures.FAINT, linewidth=0.8)
+    for at, one in enumerate(found.features[:MOST_FEATURES]):
+        own = record.coefficients.get(one.feature, 0.0)
+        scale = max(abs(one.coefficient_low), abs(one.coefficient_high), abs(own)) or 1.0
+        ax.hlines(at, one.coefficient_low / scale, one.coefficient_high / scale, color=figures.LOWER, linewidth=3.0)
+        label = None if at else "coefficient of the full-data model"
+        ax.plot([own / scale], [at], "o", color=figures.UPPER, markersize=5.0, label=label)
+        ax.annotate(f"{100.0 * one.zeros:.0f}% zeros", (1.05, at), va="center", fontsize=7.0, annotation_clip=False)
+    ax.set(xlim=(-1.03, 1.35), xlabel="coefficient, relative to the largest absolute value in its row")
+    figures.draw_outer_legend(ax)
+    return ax

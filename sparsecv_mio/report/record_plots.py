@@ -25,7 +25,7 @@ from sparsecv_mio.report.class_pictures import PredictedClasses, draw_calibratio
 from sparsecv_mio.report.class_pictures import plot_calibration as plot_calibration
 from sparsecv_mio.report.class_pictures import plot_roc as plot_roc
 from sparsecv_mio.report.coefficients import against, requested_references, spreads
-from sparsecv_mio.report.draw_pictures import plot_inclusion, plot_intervals
+from sparsecv_mio.report.draw_tables import plot_inclusion, plot_intervals
 from sparsecv_mio.report.size_rows import SizeRow, best_by_tau, rows_of_pairs
 from sparsecv_mio.report.source_tables import plot_sources
 

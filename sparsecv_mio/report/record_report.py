@@ -44,8 +44,7 @@ from sparsecv_mio.report.document import (
     report_table,
     text_of,
 )
-from sparsecv_mio.report.draw_pictures import plot_inclusion, plot_intervals
-from sparsecv_mio.report.draw_tables import summarise_draws
+from sparsecv_mio.report.draw_tables import plot_inclusion, plot_intervals, summarise_draws
 from sparsecv_mio.report.layout import mark_estimate
 from sparsecv_mio.words import Model
 
@@ -217,7 +216,7 @@ def _search_sections(record: Record, data: Dataset | None) -> list[Section]:
         )),
         Section("Pictures", (*_pictures(record), *curves, _coefficients(record, data))),
         Section("The model", (*_model(record, data), *_average_section(record), *calibration)),
-        *_draws(record),
+        *_list_draw_sections(record),
         Section("Model sizes", (_tau_table(record), _grid_table(record))),
         *_baseline_section(record),
         _folds(record),
@@ -225,8 +224,8 @@ def _search_sections(record: Record, data: Dataset | None) -> list[Section]:
     ]  # fmt: skip
 
 
-def _draws(record: Record) -> list[Section]:
-    """Return the sections on the bootstrap and on stability selection, with their pictures."""
+def _list_draw_sections(record: Record) -> list[Section]:
+    """Return the sections on the bootstrap, stability selection and inference by splits, with their pictures."""
     pictures = list[Picture]()
     if record.bootstrap is not None:
         height, level = _height(len(record.bootstrap.features)), f"{100.0 * record.bootstrap.level:g}%"
