@@ -393,10 +393,10 @@ class Hands:
         *given, **named
             Arguments of the function.
         until : Clock, optional
-            Time limit, whose `expired` is passed as the keyword argument `expired`; without it the unit runs to its
-            end.
+            Time limit, whose `has_expired` is passed as the keyword argument `is_expired`; without it the unit runs to
+            its end.
         """
-        return work(*given, **named) if until is None else work(*given, **named, expired=until.has_expired)
+        return work(*given, **named) if until is None else work(*given, **named, is_expired=until.has_expired)
 
 
 HANDED_AHEAD = 1.25  # submitted units for each running unit, so that no worker waits for its next one
@@ -615,5 +615,5 @@ class _ClockThere:
 def _slice_in_worker(work: Callable[..., Result], left: float | None) -> tuple[Result, float]:
     """Run a unit in a worker; return its result and its processor seconds."""
     begun = time.thread_time()
-    result = work() if left is None else work(expired=_ClockThere(left).has_expired)
+    result = work() if left is None else work(is_expired=_ClockThere(left).has_expired)
     return result, time.thread_time() - begun

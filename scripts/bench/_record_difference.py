@@ -98,7 +98,7 @@ def difference(before: dict[str, Leaf], after: dict[str, Leaf], tolerance: float
     return found
 
 
-def effort(record: Mapping[str, Any] | None) -> tuple[Any, ...]:
+def node_limit(record: Mapping[str, Any] | None) -> tuple[Any, ...]:
     """MIOs and nodes of a record."""
     held = record or {}
     work = held.get("work", held)

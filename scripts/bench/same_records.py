@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from _common import environment, parser_of, table
-from _record_difference import IGNORED, Difference, compared, difference, effort
+from _record_difference import IGNORED, Difference, compared, difference, node_limit
 from _record_runs import Run, fixed, random_runs
 from _same_answer import difference_of_answers
 
@@ -134,7 +134,7 @@ def measure(
         for what in ("wall", "cpu")
     )
     first, second = (held[-1] for held in answers)
-    same_work = effort(first["record"]) == effort(second["record"])
+    same_work = node_limit(first["record"]) == node_limit(second["record"])
     differs = compare(first["record"], second["record"])
     notes = tuple(_notes(trees, answers, ignored))
     return Measured(run, differs, wall, cpu, same_work, first["record"] is not None, notes)

@@ -316,14 +316,14 @@ class BoundsHooks:
     ----------
     progress : callable, optional
         Function called with (folds done, folds in all).
-    expired : callable, optional
+    is_expired : callable, optional
         Function that returns True when time is over; the remaining folds then keep the interval [0, inf).
     begun : callable, optional
         Function called with the table before it is filled.
     """
 
     progress: Callable[[int, int], None] | None = None
-    expired: Callable[[], bool] = lambda: False
+    is_expired: Callable[[], bool] = lambda: False
     begun: Callable[[BoundsTable], None] | None = None
 
 
@@ -387,7 +387,7 @@ class AllFolds:
         for done, _ in enumerate(run_folds(sources, work, threads), start=1):
             if self.hooks.progress is not None:
                 self.hooks.progress(done, self.folds.k)
-            if self.hooks.expired():
+            if self.hooks.is_expired():
                 break
 
     def _make(
@@ -396,7 +396,7 @@ class AllFolds:
         """Return the bounds of a fold at a gamma; those of all rows if `fold` is None."""
         test = self.folds.scored_rows(fold) if fold is not None else rows[:0]
         if self.wide:
-            return WideFold(WideRows.from_data(self.data, rows, test, gamma), self.hooks.expired)
+            return WideFold(WideRows.from_data(self.data, rows, test, gamma), self.hooks.is_expired)
         assert moments is not None
         near = self.near[g] if fold is not None else None
         held_out = (moments.own or self.data).rows(test)
@@ -408,7 +408,7 @@ class AllFolds:
         moments = None if self.wide else row_moments(self.data, slice(0, self.data.n))
         supports: list[IntArray] = []
         for g, gamma in enumerate(self.gammas):
-            if self.hooks.expired():
+            if self.hooks.is_expired():
                 break
             begin = time.perf_counter()
             full = self._make(rows, None, moments, gamma, g)
@@ -424,7 +424,7 @@ class AllFolds:
     def _fold(self, fold: int, moments: TrainingMoments | None, put: Put) -> None:
         rows = self.folds.train_rows(fold) if self.wide else np.zeros(0, dtype=np.int64)
         for g, gamma in enumerate(self.gammas[: len(self.shared)]):
-            if self.hooks.expired():
+            if self.hooks.is_expired():
                 break
             begin = time.perf_counter()
             here = self._make(rows, fold, moments, gamma, g)
@@ -625,21 +625,21 @@ def bound_smooth_cv_errors(
     rising, weighed, least = np.argsort(table.gammas), np.zeros(table.lower.shape), np.zeros(table.lower.shape[:2])
     for g, gamma in enumerate(table.gammas):
         at, begin = whole.with_gamma(gamma), time.perf_counter()
-        least[g] = [at.solve([tau], effort=1, expired=hooks.expired).by_size[tau].lower for tau in taus]
+        least[g] = [at.solve([tau], node_limit=1, is_expired=hooks.is_expired).by_size[tau].lower for tau in taus]
         table.seconds[g] += time.perf_counter() - begin
     for fold in range(folds.k):
-        if hooks.expired():
+        if hooks.is_expired():
             break
         training, rows = make_subsets(data, folds.train_rows(fold)), rows_in_units(data, folds.scored_rows(fold))
         for g, gamma in enumerate(table.gammas):
             begin, at = time.perf_counter(), training.with_gamma(gamma)
-            solution = at.solve(taus, effort=0, expired=hooks.expired)
+            solution = at.solve(taus, node_limit=0, is_expired=hooks.is_expired)
             supports = [solution.by_size[tau].support for tau in taus]
             _, low, high = at.score_supports(supports, *rows)
             numbers = np.tile(UNKNOWN, (len(taus), 1))
             for t, tau in enumerate(taus):
                 upper = solution.by_size[tau].upper
-                ends = at.open_fold_interval(tau, upper, *rows, expired=hooks.expired)
+                ends = at.open_fold_interval(tau, upper, *rows, is_expired=hooks.is_expired)
                 numbers[t, 1:6] = upper, *ends, Origin.CONIC, Origin.CONIC
             numbers[:, 6], numbers[:, 7] = 0.5 * (low + high), data.q
             table.put(g, fold, numbers)
@@ -649,7 +649,7 @@ def bound_smooth_cv_errors(
     begin = time.perf_counter()
     for fold in range(folds.k if folds.k <= FEW_FOLDS else 0):
         bounds = HeldOutWeightedBounds(np.array(table.gammas)[rising], np.array(taus))
-        bound_weighted_by_all_columns(data, folds, fold, bounds, hooks.expired)
+        bound_weighted_by_all_columns(data, folds, fold, bounds, hooks.is_expired)
         weighed[rising, :, fold] = bounds.held_out_errors(table.objective_upper[rising, :, fold] + slip)
     table.seconds[:] += (time.perf_counter() - begin) / len(table.gammas)
     for g in range(len(table.gammas)):
@@ -664,7 +664,7 @@ def bound_weighted_by_all_columns(
     folds: FoldPlan,
     fold: int,
     bounds: HeldOutWeightedBounds,
-    expired: Callable[[], bool] = is_never_expired,
+    is_expired: Callable[[], bool] = is_never_expired,
 ) -> None:
     """Bound the held-out-weighted objectives of a fold, at every weight, by fits of all columns.
 
@@ -681,7 +681,7 @@ def bound_weighted_by_all_columns(
         Index of the fold.
     bounds : HeldOutWeightedBounds
         Bounds of the fold, to which the new ones are written.
-    expired : callable
+    is_expired : callable
         Function that returns True when time is over.
     """
     training, scored = folds.train_rows(fold), folds.scored_rows(fold)
@@ -691,8 +691,8 @@ def bound_weighted_by_all_columns(
         fits = GlmFits.from_problem(replace(together, v=v), None)
         point = fits.start()
         for g, gamma in enumerate(bounds.gammas.tolist()):
-            if expired() or np.count_nonzero(fits.varies) > WIDE:
+            if is_expired() or np.count_nonzero(fits.varies) > WIDE:
                 return
             at = fits.with_gamma(gamma)
-            point, lower = at.fit_of_all(fits.varies, point, expired)
+            point, lower = at.fit_of_all(fits.varies, point, is_expired)
             bounds.lower[place, g] = np.maximum(bounds.lower[place, g], lower)

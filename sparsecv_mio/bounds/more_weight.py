@@ -188,7 +188,7 @@ def adapt_multipliers(
 
 def best_multipliers(
     problem: SparseProblem, held_out: tuple[FloatArray, FloatArray, float], size: int, ends: tuple[float, float],
-    start: Multipliers, expired: Callable[[], bool],
+    start: Multipliers, is_expired: Callable[[], bool],
 ) -> Multipliers:  # fmt: skip
     """Return multipliers and a diagonal with a larger V, at the weight of the initial ones.
 
@@ -204,7 +204,7 @@ def best_multipliers(
         The value u, and a held-out error as target of the bound, which determines the accuracy of relaxations.
     start : Multipliers
         Initial multipliers with a valid diagonal.
-    expired : callable
+    is_expired : callable
         Function that returns True to end the ascent.
 
     Notes
@@ -213,7 +213,7 @@ def best_multipliers(
     diabetes64 the bound is within 0.03 of h of that with the best multipliers, found by a semidefinite program in 7 to
     35 seconds.
     """
-    ascent = _Ascent(problem, held_out, size, ends, start, expired)
+    ascent = _Ascent(problem, held_out, size, ends, start, is_expired)
     point = np.concatenate([start.nu, np.zeros(len(start.diagonal))])
     for share in BARRIERS[int(bool(start.nu.any())) :]:
         point = ascent.climb(point, share * start.weight * max(ends[1], 1e-300) / np.sqrt(max(problem.q, 1)))
@@ -225,10 +225,10 @@ class _Ascent:
 
     def __init__(
         self, problem: SparseProblem, held_out: tuple[FloatArray, FloatArray, float], size: int,
-        ends: tuple[float, float], start: Multipliers, expired: Callable[[], bool],
+        ends: tuple[float, float], start: Multipliers, is_expired: Callable[[], bool],
     ) -> None:  # fmt: skip
         self.problem, self.held_out, self.size, self.start = problem, held_out, size, start
-        self.level, self.expired = ends[0] + start.weight * ends[1], expired
+        self.level, self.is_expired = ends[0] + start.weight * ends[1], is_expired
         self.others = np.setdiff1d(np.arange(problem.q), problem.forced)
         self._point = np.zeros(len(self.others))  # solution of the last relaxation
 
@@ -247,7 +247,7 @@ class _Ascent:
             direction = _direction(slope, moves, changes)
             length = min(LONGEST_MOVE / max(float(np.abs(direction).max()), 1e-300), 1.0)
             there = None
-            while length > SHORTEST and not self.expired():
+            while length > SHORTEST and not self.is_expired():
                 there = self.value(point + length * direction, barrier)
                 if there is not None and there[0] > value:
                     break
@@ -412,11 +412,11 @@ class _Begun(NamedTuple):
     @classmethod
     def from_form(
         cls, form: NormalForm, largest: float | None, size: int, ends: tuple[float, float], t: float,
-        expired: Callable[[], bool],
+        is_expired: Callable[[], bool],
     ) -> _Begun:  # fmt: skip
         """Return the root, solved up to the level given by u and a held-out error."""
         bar = form.raise_cutoff(ends[0] + t * ends[1])
-        root = solve_root(form, size, bar, np.zeros(form.m), expired, near=LEVEL_NEAR, steps=RELAXED_STEPS)
+        root = solve_root(form, size, bar, np.zeros(form.m), is_expired, near=LEVEL_NEAR, steps=RELAXED_STEPS)
         return cls(form, largest, size, root, (root.dual - ends[0]) / t)
 
 
@@ -470,7 +470,7 @@ class HeldOutWeightedBounds:
         return np.asarray(errors)
 
     def bound_pairs(
-        self, rows: RowsTogether, wanted: BoolArray, known: Known, expired: Callable[[], bool]
+        self, rows: RowsTogether, wanted: BoolArray, known: Known, is_expired: Callable[[], bool]
     ) -> tuple[HeldOutWeightedBounds, FloatArray]:
         """Bound the requested pairs (G, T) by relaxations at the best weights; return all bounds, and bounds on h.
 
@@ -485,7 +485,7 @@ class HeldOutWeightedBounds:
             Requested pairs.
         known : Known
             Known values of every pair.
-        expired : callable
+        is_expired : callable
             Function that returns True to end with the bounds found so far.
 
         Notes
@@ -495,9 +495,9 @@ class HeldOutWeightedBounds:
         at_size, sizes = np.full(len(self.taus), FIRST), rows.problem.choice.n_columns(self.taus)
         for turn, g in enumerate(np.flatnonzero(wanted.any(axis=1)).tolist()):
             which = np.flatnonzero(wanted[g] & np.isfinite(known.values[g] + known.errors[g]))
-            if not len(which) or expired():
+            if not len(which) or is_expired():
                 continue
-            row = _GammaRelaxations(self, rows, g, known, expired)
+            row = _GammaRelaxations(self, rows, g, known, is_expired)
             probe = last = -1
             for at in which[::-1].tolist():
                 if turn % 2 == 0 and (probe < 0 or sizes[at] * PROBED_RATIO <= sizes[probe]):
@@ -516,7 +516,7 @@ class HeldOutWeightedBounds:
 
     def branch_each(
         self, rows: RowsTogether, targets: Mapping[tuple[int, int], tuple[float, float]], nodes: int, known: Known,
-        expired: Callable[[], bool],
+        is_expired: Callable[[], bool],
     ) -> tuple[HeldOutWeightedBounds, FloatArray, list[int]]:  # fmt: skip
         """Grow a tree at each of some pairs; return these bounds, those on h, and the number of nodes of each tree.
 
@@ -533,21 +533,21 @@ class HeldOutWeightedBounds:
             Maximum number of nodes of the first tree of a pair; later ones have more.
         known : Known
             Known values of every pair.
-        expired : callable
+        is_expired : callable
             Function that returns True when time is over.
         """
         spent = list[int]()
         for pair in sorted(targets, key=lambda pair: -pair[1]):
-            if expired():
+            if is_expired():
                 break
             target, enough = targets[pair]
             if not (spent and self.held_out_errors(known.values)[pair] >= enough):
-                spent.append(self.branch(rows, pair, (target, enough), nodes, known, expired))
+                spent.append(self.branch(rows, pair, (target, enough), nodes, known, is_expired))
         return self, self.held_out_errors(known.values), spent
 
     def branch(
         self, rows: RowsTogether, pair: tuple[int, int], target: tuple[float, float], nodes: int, known: Known,
-        expired: Callable[[], bool],
+        is_expired: Callable[[], bool],
     ) -> int:  # fmt: skip
         """Grow a tree that must prove a lower bound on h at a pair, given by its indices; return its number of nodes.
 
@@ -570,14 +570,14 @@ class HeldOutWeightedBounds:
             Maximum number of nodes of the first tree; later ones have more.
         known : Known
             Known values of every pair.
-        expired : callable
+        is_expired : callable
             Function that returns True when time is over.
         """
         (wanted, enough), (g, at), place = target, pair, int(self.best[pair])
         u, error = float(known.values[pair]), max(wanted, float(known.errors[pair]))
         if not np.isfinite(u):
             return 0
-        begun = self._with_multipliers(rows, (place, *pair), (u, error), expired)
+        begun = self._with_multipliers(rows, (place, *pair), (u, error), is_expired)
         if begun is not None and self.held_out_errors(known.values)[pair] >= wanted:
             return 0
         multiplied = begun is not None and begun.error < NEAR_ENOUGH * error
@@ -587,15 +587,15 @@ class HeldOutWeightedBounds:
         growing = rows.unfinished_trees.pop(which, None)
         if growing is None or not growing.level >= u + weight * enough:
             level = u + weight * wanted
-            root = begun if multiplied else self._solve_plain_root(rows, (place, *pair), (u, wanted), expired)
+            root = begun if multiplied else self._solve_plain_root(rows, (place, *pair), (u, wanted), is_expired)
             if root is None:
                 return 0
             none = np.zeros(root.form.m, dtype=bool)
             growing = _Left(level, root.largest, PerspectiveTree(root.form, root.size, level, none, root.root))
         tree, level, before = growing.tree, growing.level, growing.tree.nodes
-        tree.advance(int(nodes * ROUND_GROWTH ** self.missed[pair]), expired)
+        tree.advance(int(nodes * ROUND_GROWTH ** self.missed[pair]), is_expired)
         least = tree.upper if tree.finished else min(tree.lower, tree.upper)
-        self.missed[pair] += (0.5 if expired() else 1.0) * (least < level)
+        self.missed[pair] += (0.5 if is_expired() else 1.0) * (least < level)
         if not tree.has_overflow:
             self._note(rows, (place, *pair), least - (tree.form.raise_cutoff(level) - level), growing.largest)
             if least < level:
@@ -603,7 +603,7 @@ class HeldOutWeightedBounds:
         return tree.nodes - before
 
     def _solve_plain_root(
-        self, rows: RowsTogether, where: tuple[int, int, int], ends: tuple[float, float], expired: Callable[[], bool]
+        self, rows: RowsTogether, where: tuple[int, int, int], ends: tuple[float, float], is_expired: Callable[[], bool]
     ) -> _Begun | None:
         """Return the root without multipliers at a weight, gamma and size; None if it gives no bound."""
         place, g, at = where
@@ -611,10 +611,10 @@ class HeldOutWeightedBounds:
         size = reduced.choice.size(int(self.taus[at]))
         if not (form.curved and form.is_trusted and 0 < size < form.m):
             return None
-        return _Begun.from_form(form, None, size, ends, LEFT_OUT_WEIGHTS[place], expired)
+        return _Begun.from_form(form, None, size, ends, LEFT_OUT_WEIGHTS[place], is_expired)
 
     def _with_multipliers(
-        self, rows: RowsTogether, where: tuple[int, int, int], ends: tuple[float, float], expired: Callable[[], bool]
+        self, rows: RowsTogether, where: tuple[int, int, int], ends: tuple[float, float], is_expired: Callable[[], bool]
     ) -> _Begun | None:
         """Return the root with multipliers of the normal equations, and record its bound; None if there are none."""
         (place, g, at), problem = where, rows.problem.with_gamma(float(self.gammas[where[1]]))
@@ -629,12 +629,12 @@ class HeldOutWeightedBounds:
             near = min(self._multipliers, key=lambda of: np.abs(np.subtract(of, where)).tolist()[::-1], default=None)
             if near is not None:
                 start = adapt_multipliers(problem, rows.held_out, self._multipliers[near], start)
-            chosen = best_multipliers(problem, rows.held_out, size, ends, start, expired)
+            chosen = best_multipliers(problem, rows.held_out, size, ends, start, is_expired)
         made = multiplied_form(problem, rows.held_out, chosen)
         if made is None:
             return None
         self._multipliers[where] = chosen
-        begun = _Begun.from_form(made[1], float(np.abs(chosen.nu).max()), size, ends, t, expired)
+        begun = _Begun.from_form(made[1], float(np.abs(chosen.nu).max()), size, ends, t, is_expired)
         dual = begun.root.dual
         self._note(rows, where, dual - (made[1].raise_cutoff(abs(dual)) - abs(dual)), begun.largest)
         return begun
@@ -655,9 +655,9 @@ class _GammaRelaxations:
     """Relaxations at one gamma of a fold; each starts from the solution of the previous size at the same weight."""
 
     def __init__(
-        self, bounds: HeldOutWeightedBounds, rows: RowsTogether, g: int, known: Known, expired: Callable[[], bool]
+        self, bounds: HeldOutWeightedBounds, rows: RowsTogether, g: int, known: Known, is_expired: Callable[[], bool]
     ) -> None:
-        self.bounds, self.rows, self.g, self.known, self.expired = bounds, rows, g, known, expired
+        self.bounds, self.rows, self.g, self.known, self.is_expired = bounds, rows, g, known, is_expired
         self._forms: dict[int, tuple[ReducedProblem, NormalForm]] = {}
         self._points: dict[int, FloatArray] = {}
 
@@ -676,7 +676,7 @@ class _GammaRelaxations:
         """Return (V - u) / t of a size, given by its index, at a weight, after relaxing it if necessary."""
         bounds, g = self.bounds, self.g
         u = float(self.known.values[g, at])
-        if not bounds.lower[place, g, at] > 0.0 and not self.expired():
+        if not bounds.lower[place, g, at] > 0.0 and not self.is_expired():
             if place not in self._forms:
                 self._forms[place] = self.rows.weighted_problem(float(bounds.gammas[g]), place)
             reduced, form = self._forms[place]
@@ -692,7 +692,7 @@ class _GammaRelaxations:
     def _root(self, form: NormalForm, size: int, level: float, place: int) -> Root:
         start = self._points.get(place, np.zeros(form.m))
         root = solve_root(
-            form, size, form.raise_cutoff(level), start, self.expired, near=LEVEL_NEAR, steps=RELAXED_STEPS
+            form, size, form.raise_cutoff(level), start, self.is_expired, near=LEVEL_NEAR, steps=RELAXED_STEPS
         )
         self._points[place] = root.b
         return root

@@ -139,7 +139,7 @@ def _bound_one_support(rows: WideRows, fold: Fold) -> Ends:
 
 
 def bound_all_columns(
-    relaxation: WideRelaxation, candidates: LevelSet, dual: float, expired: Callable[[], bool]
+    relaxation: WideRelaxation, candidates: LevelSet, dual: float, is_expired: Callable[[], bool]
 ) -> Ends:
     """Return bounds over all columns: prediction by prediction, and for the sum from below.
 
@@ -151,7 +151,7 @@ def bound_all_columns(
         Level set that contains every candidate.
     dual : float
         Dual value of the relaxation's point.
-    expired : callable
+    is_expired : callable
         Function that returns True when time is over; the remaining predictions keep trivial bounds.
     """
     rows, centre = relaxation.rows, relaxation.b.copy()
@@ -161,7 +161,7 @@ def bound_all_columns(
     for i, x in enumerate(rows.X_test):
         ridge = float(x @ x) - float(np.sum((rows.Xt.T @ x) ** 2)) / (1.0 + rows.largest)
         t = 2.0 * np.sqrt(gap / max(ridge, TINY))
-        if expired():
+        if is_expired():
             break
         for sign, side in ((1.0, hi), (-1.0, lo)):
             relaxation.b = centre.copy()
@@ -170,7 +170,7 @@ def bound_all_columns(
     low, high = distances(rows.u, lo, hi)
     ends = Ends(low, high, Origin.CONIC, Origin.CONIC if np.isfinite(high) else Origin.TRIVIAL)
     if len(rows.u) > 1:
-        together = _least_squares_bound(relaxation, candidates, rounding, expired)
+        together = _least_squares_bound(relaxation, candidates, rounding, is_expired)
         if together > low:
             ends = replace(ends, lower=together, low_origin=Origin.AGGREGATED)
     relaxation.b = centre
@@ -214,14 +214,14 @@ def farthest(
 
 
 def _least_squares_bound(
-    relaxation: WideRelaxation, candidates: LevelSet, rounding: Rounding, expired: Callable[[], bool]
+    relaxation: WideRelaxation, candidates: LevelSet, rounding: Rounding, is_expired: Callable[[], bool]
 ) -> float:
     """Return a lower bound of the held-out sum of squares by the relaxation with held-out rows of weight t."""
     rows, gap = relaxation.rows, positive_gap(candidates, relaxation.rows.yy)
     longest = float(np.linalg.eigvalsh(rows.X_test @ rows.X_test.T)[-1]) * (1.0 + 1e-9)
     bound, low, high, t = 0.0, 0.0, np.inf, 1.0
     for _ in range(TOGETHER_ROUNDS):
-        if expired():
+        if is_expired():
             break
         root = np.sqrt(t)
         Xt, y = np.hstack([rows.Xt, root * rows.X_test.T]), np.concatenate([rows.y, root * rows.u])
@@ -435,29 +435,29 @@ class WideTree:
 
     # -- the tree ----------------------------------------------------------------------------------------------------
 
-    def grow(self, enough: float, most: int, expired: Callable[[], bool]) -> ProvedSize:
-        """Branch until the bound reaches `enough` or the optima are known; return the result.
+    def grow(self, cutoff: float, most: int, is_expired: Callable[[], bool]) -> ProvedSize:
+        """Branch until the bound reaches `cutoff` or the optima are known; return the result.
 
         Parameters
         ----------
-        enough : float
+        cutoff : float
             Target of the lower bound; inf requests the optima.
         most : int
             Maximum number of nodes.
-        expired : callable
+        is_expired : callable
             Function that returns True to end with the present result.
         """
         start = self.start[self.few[: self.count]]
         for bound, root in self._children([_Open(0.0, (), frozenset(), np.arange(self.count), start)]):
             self.open.push(bound, root)
         closed = self.open.search(
-            lambda _, node: self._expand(node, min(enough, self.level)),
-            lambda: min(enough, self.level),
-            lambda: self.open.n_expanded < most and len(self.listed) <= MOST_REFITTED and not expired(),
+            lambda _, node: self._expand(node, min(cutoff, self.level)),
+            lambda: min(cutoff, self.level),
+            lambda: self.open.n_expanded < most and len(self.listed) <= MOST_REFITTED and not is_expired(),
         )
-        lower = min(self.stuck, enough, self.known.best[self.tau] - self.error, self.open.smallest_bound)
+        lower = min(self.stuck, cutoff, self.known.best[self.tau] - self.error, self.open.smallest_bound)
         level, values = self.level + self.error, np.array([value for value, _ in self.listed])
-        ended = closed and self.stuck == np.inf and enough >= self.level and len(self.listed) <= MOST_REFITTED
+        ended = closed and self.stuck == np.inf and cutoff >= self.level and len(self.listed) <= MOST_REFITTED
         ended &= bool(np.isfinite(values).all())  # inf for a support that is singular to rounding
         supports = [np.sort(support) for value, support in self.listed if value <= level] if ended else None
         return ProvedSize(max(lower, 0.0), supports, self.open.n_expanded)
@@ -540,14 +540,14 @@ class WideFold:
     ----------
     rows : WideRows
         Rows of the fold.
-    expired : callable, optional
+    is_expired : callable, optional
         Function that returns True when time is over: searches then end with their present result, and the remaining
         predictions keep trivial bounds.
     """
 
-    def __init__(self, rows: WideRows, expired: Callable[[], bool] = is_never_expired) -> None:
-        self.rows, self.expired = rows, expired
-        self.known = WideSupports(rows, expired)
+    def __init__(self, rows: WideRows, is_expired: Callable[[], bool] = is_never_expired) -> None:
+        self.rows, self.is_expired = rows, is_expired
+        self.known = WideSupports(rows, is_expired)
         self.relaxation = WideRelaxation(rows)
 
     @property
@@ -591,7 +591,7 @@ class WideFold:
         by_size: dict[int, FloatArray] = {}
         sizes = self.rows.choice.sizes(taus)
         for size in sorted(set(sizes)):
-            unknown = self.expired()
+            unknown = self.is_expired()
             trivial = (0.0, np.inf), Ends(), self.rows.q
             by_size[size] = self._finish(size, *trivial) if unknown else self._bound(size)
         return np.array([by_size[size] for size in sizes])
@@ -613,14 +613,14 @@ class WideFold:
             return Survivors(max(at.lower, 0.0), np.inf, everything)
         return Survivors(max(at.lower, 0.0), at.level, np.flatnonzero(self._screen(tau, at) != DROPPED))
 
-    def branch(self, tau: int, enough: float = np.inf, most: int = sys.maxsize) -> tuple[Survivors, int]:
+    def branch(self, tau: int, cutoff: float = np.inf, most: int = sys.maxsize) -> tuple[Survivors, int]:
         """Return bounds on the optimum by a tree on the rows, and, if the tree finishes, the columns of its supports.
 
         Parameters
         ----------
         tau : int
             Size.
-        enough : float
+        cutoff : float
             Target of the lower bound.
         most : int
             Maximum number of nodes.
@@ -636,19 +636,19 @@ class WideFold:
         if size == 0 or not rows.yy > 0.0 or size >= rows.q:
             return self.survivors(tau), 0
         at = self._relax(size)
-        if not np.isfinite(at.level) or at.lower >= enough:
+        if not np.isfinite(at.level) or at.lower >= cutoff:
             return self.survivors(tau), 0
-        columns_left = np.flatnonzero(self._screen(size, replace(at, level=min(at.level, enough))) != DROPPED)
+        columns_left = np.flatnonzero(self._screen(size, replace(at, level=min(at.level, cutoff))) != DROPPED)
         if len(columns_left) <= size or not np.isfinite(
             WideTree.bound_rounding_error(rows, size)
         ):  # or no digit is accurate
             return self.survivors(tau), 0
-        tree = WideTree(rows, incumbents, size, columns_left, self.relaxation.b).grow(enough, most, self.expired)
+        tree = WideTree(rows, incumbents, size, columns_left, self.relaxation.b).grow(cutoff, most, self.is_expired)
         lower = max(at.lower, tree.lower)
         columns = np.arange(rows.q)
         if tree.supports is not None:
             columns = np.unique(np.concatenate(tree.supports))
-        elif at.level <= enough:
+        elif at.level <= cutoff:
             columns = columns_left
         return Survivors(
             lower, self.known.best[size] * (1.0 + TIE) + at.slip, rows.choice.make_support(columns)
@@ -703,7 +703,7 @@ class WideFold:
             lower = max(lower, better)
         else:
             candidates = LevelSet(tau, at.level + at.slip, at.primal)
-            ends = bound_all_columns(self.relaxation, candidates, at.dual, self.expired)
+            ends = bound_all_columns(self.relaxation, candidates, at.dual, self.is_expired)
         if np.isnan(ends.estimate):
             ends = replace(ends, estimate=estimate)
         level = min(at.level, incumbents.best[tau] * (1.0 + TIE) + at.slip)

@@ -277,7 +277,7 @@ class WideSupports:
     ----------
     rows : WideRows
         Rows of the fold.
-    expired : callable
+    is_expired : callable
         Function that returns True to end a search with its present result.
 
     Attributes
@@ -286,8 +286,8 @@ class WideSupports:
         Objective f and columns by size.
     """
 
-    def __init__(self, rows: WideRows, expired: Callable[[], bool]) -> None:
-        self.rows, self.expired = rows, expired
+    def __init__(self, rows: WideRows, is_expired: Callable[[], bool]) -> None:
+        self.rows, self.is_expired = rows, is_expired
         self.best: dict[int, float] = {}
         self.support: dict[int, IntArray] = {}
 
@@ -316,7 +316,7 @@ class WideSupports:
         top = min(max([size for size in sizes if size < rows.q], default=0), rows.n)
         chosen: list[int] = []
         for pick in greedy_columns(rows.row_of_matrix, rows.square, rows.c, top):
-            if self.expired():
+            if self.is_expired():
                 break
             chosen.append(pick)
             self._try(np.array(chosen))

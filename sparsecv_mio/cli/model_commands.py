@@ -66,7 +66,7 @@ FIT_CODES = (
 )
 
 
-@with_declared_options(table=TABLE, losses=LOSSES, restrictions=RESTRICTING, units=UNITS, effort=EFFORT)
+@with_declared_options(table=TABLE, losses=LOSSES, restrictions=RESTRICTING, units=UNITS, node_limit=EFFORT)
 def path(
     data: DataFile,
     *,
@@ -77,7 +77,7 @@ def path(
     tau: str | None = None,
     restrictions: Given,
     units: Given,
-    effort: Given,
+    node_limit: Given,
     reference: str | None = REFERENCE,
     full: bool = False,
     proof: str | None = None,
@@ -93,7 +93,7 @@ def path(
     with session.stop_on_interrupt() as stop:
         from sparsecv_mio.fits.fit_options import PathOptions
 
-        chosen = session.on_cores(units | effort | losses)
+        chosen = session.on_cores(units | node_limit | losses)
         how = PathOptions.of(**chosen, restrictions=parse.restrictions(**restrictions))
         shown_against = parse.reference(reference, how)
 
@@ -146,7 +146,7 @@ def _count_as_solve(
     return session.count_factors_together(question, quiet).restrictions
 
 
-@with_declared_options(table=TABLE, rows=DEALING, losses=LOSSES, forced=LISTING, units=UNITS, effort=LIMITS)
+@with_declared_options(table=TABLE, rows=DEALING, losses=LOSSES, forced=LISTING, units=UNITS, node_limit=LIMITS)
 def near(
     data: DataFile,
     *,
@@ -162,7 +162,7 @@ def near(
                                            "objective and --gamma: all sizes, as in `path`]"),
     forced: Given,
     units: Given,
-    effort: Given,
+    node_limit: Given,
     full: bool = option(False, "", "Print every model instead of the ten best of each size."),
     json: str | None = None,
     quiet: bool = False,
@@ -180,7 +180,7 @@ def near(
 
         how = NearOptions.of(
             within=parse.parse_share(within, "--within"), most=parse.count_or_all(most, "--most"), by=by,
-            restrictions=parse.restrictions(**forced), **session.on_cores(units | effort | losses),
+            restrictions=parse.restrictions(**forced), **session.on_cores(units | node_limit | losses),
         )  # fmt: skip
 
         def read() -> tuple[Dataset, FoldPlan, NearOptions]:
@@ -214,7 +214,7 @@ def _gamma_of_near(text: str | None) -> float | None:
     return gammas[0]
 
 
-@with_declared_options(table=TABLE, rows=DEALING, losses=LOSSES, forced=FORCING, units=UNITS, effort=LIMITS)
+@with_declared_options(table=TABLE, rows=DEALING, losses=LOSSES, forced=FORCING, units=UNITS, node_limit=LIMITS)
 def bounds(
     data: DataFile,
     *,
@@ -227,7 +227,7 @@ def bounds(
     units: Given,
     bounds: str = option("safe", "WORD", "safe: all valid bounds; as-printed: the formula of the paper, which gives "
                                          "estimates, not valid bounds.", BOUNDS_WORDS),
-    effort: Given,
+    node_limit: Given,
     full: bool = False,
     json: str | None = None,
     quiet: bool = False,
@@ -244,7 +244,7 @@ def bounds(
         from sparsecv_mio.fits.fit_options import PathOptions
         from sparsecv_mio.report.before_search import print_bounds
 
-        how = PathOptions.of(**session.on_cores(losses | units | effort), restrictions=limits)
+        how = PathOptions.of(**session.on_cores(losses | units | node_limit), restrictions=limits)
         check_formula(bounds == AS_PRINTED, how.loss)
         read = partial(session.read_with_folds, data, table, rows, quiet, None, how)
         dataset, plan = session.run_preparation(read, stop, how)

@@ -92,7 +92,7 @@ def with_surface(
             )
             for size in sizes
         }
-    expired = clock.has_expired()
+    is_expired = clock.has_expired()
     numbers: dict[tuple[int, ...], int] = {}
     pieces = []
     for tau in taus:
@@ -104,7 +104,7 @@ def with_surface(
     status, warnings = record.status, record.warnings
     if not all(piece.proved for piece in pieces):
         status = clock.status(False)
-        warnings = warnings if expired else (*warnings, ROUNDED)
+        warnings = warnings if is_expired else (*warnings, ROUNDED)
     work = replace(record.work, nodes=record.work.nodes + lister.nodes, seconds=clock.seconds)
     return replace(record, surface=surface, status=status, work=work, warnings=warnings)
 
@@ -118,7 +118,9 @@ def _find_pieces(lists: EndLists, ends: tuple[float, float], size: int) -> list[
     if fits is None:
         return [(low, high, ())]
     assert isinstance(fits, FitsOverGamma)
-    return _Cut(lists.lister.data, lists.lister.expired).cut_interval(fits, ends, (fits.values(low), fits.values(high)))
+    return _Cut(lists.lister.data, lists.lister.is_expired).cut_interval(
+        fits, ends, (fits.values(low), fits.values(high))
+    )
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ class _Cut:
     """Cuts intervals in half until one subset can be best on each part, or those that can be best are tied."""
 
     data: StandardData
-    expired: Callable[[], bool]
+    is_expired: Callable[[], bool]
 
     def cut_interval(
         self, fits: FitsOverGamma, ends: tuple[float, float], values: tuple[FitsAtLam, FitsAtLam], fine: bool = False
@@ -141,7 +143,7 @@ class _Cut:
             return [(low, high, tuple(tuple(row) for row in fits.support.tolist()))]
         # twice the tolerance of `may_win`: if every candidate is within it, halving would never end
         alike = all(np.all(over <= 8.0 * side.f_error.max()) for over, side in sides)
-        if self.expired() or (alike and fine) or high - low <= NARROWEST * high:
+        if self.is_expired() or (alike and fine) or high - low <= NARROWEST * high:
             return [(low, high, ())]
         if alike:
             return self.cut_interval(
@@ -418,7 +420,7 @@ class PathSearch:
         return cells
 
     def _fit_rows(
-        self, cells: Cells, problem: SparseProblem | None, quick: bool, expired: Callable[[], bool],
+        self, cells: Cells, problem: SparseProblem | None, quick: bool, is_expired: Callable[[], bool],
         check_wanted: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         """Fit the missing rows of the record; quick fits of the smallest size are made after the time limit, too.
@@ -436,7 +438,7 @@ class PathSearch:
             made = self._rows.get((g, tau))
             if made is not None and made.cell is cell and (quick or not made.quick):
                 continue
-            if expired() and not (quick and tau == smallest and made is None):
+            if is_expired() and not (quick and tau == smallest and made is None):
                 continue
             gamma = float(self.grid.gammas[g])
             at_gamma = problem.with_gamma(gamma) if problem is not None else None
@@ -476,16 +478,16 @@ class PathSearch:
     def _rounds(self, fits: AnswerFits) -> None:
         """Process every open size in rounds of growing effort."""
         alone = len(self.grid.gammas) == 1 and not self.data.restrictions.side_constraints  # no other gamma waits
-        effort = FIRST_LOOK * ROUND_GROWTH if self.data.loss.is_quadratic else FIRST_NODES
-        effort = UNLIMITED if alone else effort
+        node_limit = FIRST_LOOK * ROUND_GROWTH if self.data.loss.is_quadratic else FIRST_NODES
+        node_limit = UNLIMITED if alone else node_limit
         open_taus = {g: self.grid.taus.tolist() for g in range(len(self.grid.gammas))}
         with blas_on_one_thread():
             while open_taus and not self.clock.has_expired():
-                self._round(fits, open_taus, effort)
+                self._round(fits, open_taus, node_limit)
                 open_taus = {g: taus for g, taus in open_taus.items() if taus}
-                effort *= ROUND_GROWTH
+                node_limit *= ROUND_GROWTH
 
-    def _round(self, fits: AnswerFits, left: dict[int, list[int]], effort: int) -> None:
+    def _round(self, fits: AnswerFits, left: dict[int, list[int]], node_limit: int) -> None:
         """Give every open (gamma, tau) some effort, and remove closed ones from `left`, taus by index of gamma."""
         starts: list[IntArray] = []
         for g in sorted(left, key=lambda g: -self.grid.gammas[g]):
@@ -493,7 +495,7 @@ class PathSearch:
                 return
             mine = [self.cells[g, t].support for t in left[g] if (g, t) in self.cells]
             gamma = float(self.grid.gammas[g])
-            result = fits.solve(gamma, left[g], starts + mine, effort, self.clock.has_expired)
+            result = fits.solve(gamma, left[g], starts + mine, node_limit, self.clock.has_expired)
             starts = [cell.support for cell in result.by_size.values()]
             self.nodes += result.nodes
             self.cells.update({(g, t): cell for t, cell in result.by_size.items()})

@@ -307,11 +307,13 @@ def _solve_by_trees(model: _Model, start: Start | None, limits: Limits, box: flo
         return limits.is_cancelled or clock.has_expired()
 
     starts = [] if start is None else [np.asarray(start.support, dtype=np.int64)]
-    effort = int(limits.nodes) if np.isfinite(limits.nodes) else UNLIMITED
+    node_limit = int(limits.nodes) if np.isfinite(limits.nodes) else UNLIMITED
     if box is not None:
         problem, ends = model.squares, box / data.y_unit * data.divisor
         built = clock.seconds
-        solved = solve_path(problem, [tau], starts=starts, effort=effort, expired=has_expired, ends=ends)
+        solved = solve_path(
+            problem, [tau], warm_starts=starts, node_limit=node_limit, is_expired=has_expired, ends=ends
+        )
         return _outcome(model, solved, limits, clock, built)
     choice = ForcedColumns.from_positions(data.q, np.array(model.constraints.forced_out, dtype=np.int64))
     if model.constraints.needs:
@@ -320,7 +322,7 @@ def _solve_by_trees(model: _Model, start: Start | None, limits: Limits, box: flo
     built = clock.seconds
     whole.search([tau])
     whole.try_supports([choice.inside(support) for support in starts])
-    solved = solve_by_rows(data, whole, tau, gamma, has_expired, effort).map_to_columns(choice.others)
+    solved = solve_by_rows(data, whole, tau, gamma, has_expired, node_limit).map_to_columns(choice.others)
     return _outcome(model, solved, limits, clock, built)
 
 

@@ -330,12 +330,17 @@ class RestrictedListing:
         self.mio, self.clock, self.constraints = mio, clock, constraints
 
     def _grow_tree(
-        self, problem: SparseProblem, tau: int, starts: Sequence[IntArray], effort: int, inside: tuple[int, ...] = ()
+        self,
+        problem: SparseProblem,
+        tau: int,
+        starts: Sequence[IntArray],
+        node_limit: int,
+        inside: tuple[int, ...] = (),
     ) -> BestSubsets:
         """Solve one size by a tree of this package, with given columns in every support."""
         constraints = replace(self.constraints, forced_in=tuple(sorted({*self.constraints.forced_in, *inside})))
         return solve_with_constraints(
-            problem, [tau], constraints, starts=starts, effort=effort, expired=self.clock.has_expired
+            problem, [tau], constraints, warm_starts=starts, node_limit=node_limit, is_expired=self.clock.has_expired
         )  # fmt: skip
 
     def solve(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> BestSubsets:

@@ -240,20 +240,20 @@ class SupportValue(ABC):
         Terms, which sizes of supports count.
     forced : int array
         Columns in every support.
-    expired : callable
+    is_expired : callable
         Function that returns True when time is over; set by the caller of `likely` or `lists`.
     """
 
     terms: WholeTerms
     forced: IntArray
-    expired: Callable[[], bool] = staticmethod(is_never_expired)
+    is_expired: Callable[[], bool] = staticmethod(is_never_expired)
 
     @abstractmethod
-    def likely(self, taus: Sequence[int], expired: Callable[[], bool]) -> list[IntArray]:
+    def likely(self, taus: Sequence[int], is_expired: Callable[[], bool]) -> list[IntArray]:
         """Return supports with a small training objective, some of each size."""
 
     @abstractmethod
-    def lists(self, wanted: SupportTaker, expired: Callable[[], bool]) -> Lists:
+    def lists(self, wanted: SupportTaker, is_expired: Callable[[], bool]) -> Lists:
         """Return a search that passes all wanted supports to a taker."""
 
     @abstractmethod
@@ -275,15 +275,15 @@ class SquaredValue(SupportValue):
     problem: SparseProblem
     splits: bool
 
-    def likely(self, taus: Sequence[int], expired: Callable[[], bool]) -> list[IntArray]:
+    def likely(self, taus: Sequence[int], is_expired: Callable[[], bool]) -> list[IntArray]:
         """Return supports with a small training objective; see `SupportValue`."""
-        self.expired = expired
-        return likely_supports(self.problem, self.terms, taus, expired)
+        self.is_expired = is_expired
+        return likely_supports(self.problem, self.terms, taus, is_expired)
 
-    def lists(self, wanted: SupportTaker, expired: Callable[[], bool]) -> Collection:
+    def lists(self, wanted: SupportTaker, is_expired: Callable[[], bool]) -> Collection:
         """Return a search that passes supports to a taker; see `SupportValue`."""
-        self.expired = expired
-        return Collection(self, wanted, expired)
+        self.is_expired = is_expired
+        return Collection(self, wanted, is_expired)
 
     @abstractmethod
     def part(self, branch: Branch) -> Part:
@@ -388,7 +388,7 @@ class CommonError(SquaredValue):
             value[lo : lo + step], error[lo : lo + step] = self.folds.errors(self.problem, some, limit)
         for a in np.flatnonzero(~((value < np.inf) & (error <= FROM_ROWS * value))).tolist():
             if not (value[a] < np.inf and value[a] - error[a] > limit):
-                value[a], error[a] = self.folds.refit_support(supports[a], 2.0 * self.problem.lam, self.expired)
+                value[a], error[a] = self.folds.refit_support(supports[a], 2.0 * self.problem.lam, self.is_expired)
         return value, error
 
 
@@ -483,7 +483,7 @@ class FoldRows:
             V[lo:hi], r[lo:hi] = half.T @ rows.V[lo:hi], half.T @ rows.r[lo:hi]
         return V, r
 
-    def refit_support(self, support: IntArray, gamma: float, expired: Callable[[], bool]) -> tuple[float, float]:
+    def refit_support(self, support: IntArray, gamma: float, is_expired: Callable[[], bool]) -> tuple[float, float]:
         """Return H of one support by a fit to the rows of every fold, for closed forms that lose digits.
 
         The cost is O(n s^2) for each fold.
@@ -494,12 +494,12 @@ class FoldRows:
             Columns.
         gamma : float
             Ridge weight.
-        expired : callable
+        is_expired : callable
             Function that returns True after the time limit; the value is then unknown, with an error of inf.
         """
         sums = np.zeros(2)
         for fold in range(self.plan.k):
-            if expired():
+            if is_expired():
                 return 0.0, np.inf
             fit = refit_rows(self.data, self.plan.train_rows(fold), support, gamma)
             sums += fit.held_out(self.data, self.plan.scored_rows(fold))
@@ -625,7 +625,7 @@ class Collection:
         Values. If it splits, it gives tighter problems for smaller branches, used if the tree of a branch is long.
     wanted : SupportTaker
         Taker of the supports.
-    expired : callable
+    is_expired : callable
         Function that returns True when time is over.
 
     Attributes
@@ -636,8 +636,8 @@ class Collection:
         Number of nodes.
     """
 
-    def __init__(self, criterion: SquaredValue, wanted: SupportTaker, expired: Callable[[], bool]) -> None:
-        self.criterion, self.wanted, self.expired = criterion, wanted, expired
+    def __init__(self, criterion: SquaredValue, wanted: SupportTaker, is_expired: Callable[[], bool]) -> None:
+        self.criterion, self.wanted, self.is_expired = criterion, wanted, is_expired
         self.terms = criterion.terms
         self.finished, self.nodes = False, 0
         self._stuck: list[Open] = []  # branches that no tree can solve reliably and that are too large to be tried
@@ -650,7 +650,7 @@ class Collection:
 
     def run(self) -> None:
         """Pass supports until all were passed, or the time is over."""
-        is_passed = self._open.search(self._visit_branch, lambda: np.inf, lambda: not self.expired())
+        is_passed = self._open.search(self._visit_branch, lambda: np.inf, lambda: not self.is_expired())
         self.finished = is_passed and not self._stuck
 
     def unseen(self, tau: int) -> float:
@@ -697,12 +697,12 @@ class Collection:
         budget = PATH_SLICE if self.criterion.splits and form.m > LEAST_SPLIT else np.inf
         valued = 0
         while not source.finished:
-            if self.expired() or source.effort + NODES_A_SUPPORT * valued >= budget:
+            if self.is_expired() or source.n_spent_nodes + NODES_A_SUPPORT * valued >= budget:
                 self.nodes += source.nodes
                 bounds = source.open_bounds()
                 here = {tau: self._value(float(bounds[tau - fixed]), reduced) for tau in taus}
                 now.bounds = {tau: max(now.bounds[tau], here[tau]) for tau in taus if here[tau] < np.inf}
-                return [(lower, now)] if self.expired() else self._split(now, columns, form)
+                return [(lower, now)] if self.is_expired() else self._split(now, columns, form)
             supports = source.advance(STEP_NODES if budget < np.inf else PATH_SLICE)
             valued += len(supports.masks)
             if len(supports.masks):
@@ -714,8 +714,8 @@ class Collection:
     def _open_source(self, form: NormalForm, columns: IntArray, bars: FloatArray) -> SupportsBelow | TermsBelow:
         """Return the source of the supports below the cutoffs."""
         if self.terms.has_multicolumn_terms:
-            return TermsBelow(form, self.terms.first[columns], bars, self.expired)
-        return SupportsBelow(form, bars, self.expired)
+            return TermsBelow(form, self.terms.first[columns], bars, self.is_expired)
+        return SupportsBelow(form, bars, self.is_expired)
 
     def _split(self, now: Open, columns: IntArray, form: NormalForm) -> list[tuple[float, Open]]:
         """Return the two branches with and without the column that is most expensive to drop, or its term."""
@@ -754,7 +754,7 @@ class Collection:
             return True
         every = (np.union1d(inside, some) for some in self.terms.sets(others, sizes))
         while some := [support.astype(np.int64) for support in islice(every, TRIED_AT_ONCE)]:
-            if self.expired():
+            if self.is_expired():
                 return False
             self._offer(some)
         return True
@@ -780,7 +780,7 @@ def pass_supports(criterion: SupportValue, wanted: SupportTaker, supports: Seque
 
 
 def likely_supports(
-    problem: SparseProblem, terms: WholeTerms, taus: Sequence[int], expired: Callable[[], bool]
+    problem: SparseProblem, terms: WholeTerms, taus: Sequence[int], is_expired: Callable[[], bool]
 ) -> list[IntArray]:
     """Return supports with a small training objective, some of each size.
 
@@ -792,15 +792,15 @@ def likely_supports(
         Terms.
     taus : sequence of int
         Sizes.
-    expired : callable
+    is_expired : callable
         Function that returns True when time is over.
     """
     if terms.has_multicolumn_terms:
         best = solve_with_constraints(
-            problem, taus, terms.constraints(problem.forced), effort=FIRST_LOOK, expired=expired
+            problem, taus, terms.constraints(problem.forced), node_limit=FIRST_LOOK, is_expired=is_expired
         )
     else:
-        best = solve_path(problem, taus, effort=FIRST_LOOK, expired=expired)
+        best = solve_path(problem, taus, node_limit=FIRST_LOOK, is_expired=is_expired)
     return [
         np.sort(support)
         for tau, cell in best.by_size.items()

@@ -182,13 +182,13 @@ class CommonSearch:
         return self.record()
 
     def _prepare(self) -> None:
-        gammas, expired = self.grid.gammas.tolist(), self.clock.has_expired
+        gammas, is_expired = self.grid.gammas.tolist(), self.clock.has_expired
         self.data, taus, at = prepare_values(
             self.dataset, self.options, gammas, self.grid.taus.tolist(), self.plan, self.plan, "criterion common"
         )
         for gamma in gammas:
-            if not expired() or not self.at_gammas:
-                self.at_gammas.append(AtGamma(self.leader, at(gamma), gamma, taus, expired))
+            if not is_expired() or not self.at_gammas:
+                self.at_gammas.append(AtGamma(self.leader, at(gamma), gamma, taus, is_expired))
                 self._step()
 
     def _improve(self) -> None:
@@ -287,7 +287,7 @@ class AtGamma:
         Ridge weight.
     taus : sequence of int
         Sizes.
-    expired : callable
+    is_expired : callable
         Function that returns True when time is over.
     """
 
@@ -297,13 +297,13 @@ class AtGamma:
         criterion: collecting.SupportValue,
         gamma: float,
         taus: list[int],
-        expired: Callable[[], bool],
+        is_expired: Callable[[], bool],
     ) -> None:
         self.leader, self.taus, self.gamma, self.criterion = leader, taus, gamma, criterion
         self.found: dict[int, Valued] = {}
         self.unknown: set[int] = set()  # sizes with a support whose value could not be computed
-        self.offer(criterion.likely(taus, expired))
-        self.collection = criterion.lists(self, expired)
+        self.offer(criterion.likely(taus, is_expired))
+        self.collection = criterion.lists(self, is_expired)
 
     @property
     def best(self) -> Valued | None:

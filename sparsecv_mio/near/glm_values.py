@@ -153,10 +153,10 @@ class GlmObjective(SupportValue):
         self.terms = WholeTerms(np.arange(subsets.fits.problem.p), data.adjusting)
         self.nothing = float(subsets.refit([self.forced]).upper[0]) * (1.0 + SHAVED)
 
-    def likely(self, taus: Sequence[int], expired: Callable[[], bool]) -> list[IntArray]:
+    def likely(self, taus: Sequence[int], is_expired: Callable[[], bool]) -> list[IntArray]:
         """Return a support of each size with a small training objective."""
-        self.expired = expired
-        best, terms = self.subsets.solve(taus, effort=0, expired=expired), self.terms
+        self.is_expired = is_expired
+        best, terms = self.subsets.solve(taus, node_limit=0, is_expired=is_expired), self.terms
         return [cell.support for tau, cell in best.by_size.items() if terms.count(cell.support) == tau]
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
@@ -187,10 +187,10 @@ class GlmObjective(SupportValue):
         """Return a lower bound on the values of supports whose F is at least `level`; the inverse of `level`."""
         return level
 
-    def lists(self, wanted: SupportTaker, expired: Callable[[], bool]) -> GlmLists:
+    def lists(self, wanted: SupportTaker, is_expired: Callable[[], bool]) -> GlmLists:
         """Return a search that passes supports to a taker; see `collecting.SupportValue`."""
-        self.expired = expired
-        return GlmLists(self, wanted, expired)
+        self.is_expired = is_expired
+        return GlmLists(self, wanted, is_expired)
 
 
 class GlmCommonError(GlmObjective):
@@ -231,7 +231,7 @@ class GlmCommonError(GlmObjective):
         beyond = low.sum(axis=1) > limit * self.folds.total * (1.0 + SHAVED)  # whatever their upper bounds
         high[beyond], wide[beyond] = low[beyond], False
         for fold in np.flatnonzero(wide.any(axis=0)).tolist():
-            if self.expired():
+            if self.is_expired():
                 high[wide] = np.inf  # unknown
                 break
             rows, at = plan.scored_rows(fold), np.flatnonzero(wide[:, fold])
@@ -241,7 +241,7 @@ class GlmCommonError(GlmObjective):
             )
             least, most = np.where(least > 0.0, least, 0.0), np.where(most < np.inf, most, np.inf)
             for a in np.flatnonzero(~((most < np.inf) & (most - least <= FROM_ROWS * most))).tolist():
-                if self.expired():
+                if self.is_expired():
                     break
                 loss, off = refit_glm(self.data, plan.train_rows(fold), some[a], self.gamma).held_out(self.data, rows)
                 least[a], most[a] = max(least[a], loss - off), min(most[a], loss + off)
@@ -256,13 +256,13 @@ class GlmCommonError(GlmObjective):
         folds_out = make_held_out_folds(self.data, plan, fits)
         low, high = np.zeros((2, len(supports), plan.k))
         for a, support in enumerate(supports):
-            if self.expired():
+            if self.is_expired():
                 high[a:] = np.inf
                 break
             here = folds_out.evaluate_support(fits.mask(support), fits.fit(support)[0])
             losses = here.held_out()
             if plan.k >= FEWEST_FOLDS and not losses.lower.sum() > limit * self.folds.total * (1.0 + SHAVED):
-                here.settle(np.arange(plan.k), SETTLED, self.expired)
+                here.settle(np.arange(plan.k), SETTLED, self.is_expired)
                 losses = here.held_out()
             low[a], high[a] = np.fmax(losses.lower, 0.0), np.where(losses.upper < np.inf, losses.upper, np.inf)
         return low, high
@@ -296,23 +296,23 @@ class GlmLists:
         Values.
     wanted : SupportTaker
         Taker of the supports.
-    expired : callable
+    is_expired : callable
         Function that returns True when time is over.
     """
 
-    def __init__(self, criterion: GlmObjective, wanted: SupportTaker, expired: Callable[[], bool]) -> None:
-        self.criterion, self.wanted, self.expired = criterion, wanted, expired
+    def __init__(self, criterion: GlmObjective, wanted: SupportTaker, is_expired: Callable[[], bool]) -> None:
+        self.criterion, self.wanted, self.is_expired = criterion, wanted, is_expired
         self.finished, self.nodes = False, 0
         fits = criterion.listed.fits
-        self._floor = fits.fit_of_all(fits.varies, fits.start(), expired)[1]
+        self._floor = fits.fit_of_all(fits.varies, fits.start(), is_expired)[1]
         self._searches: dict[int, SizeSearch] = {}
 
     def run(self) -> None:
         """List one size after the other; see `collecting.Lists`."""
         for tau in self.wanted.taus:
-            if self.expired():
+            if self.is_expired():
                 return
-            search = self.criterion.listed.listing(tau, OfSize(self.criterion, self.wanted, tau), self.expired)
+            search = self.criterion.listed.listing(tau, OfSize(self.criterion, self.wanted, tau), self.is_expired)
             self._searches[tau] = search
             search.solve(tau, UNLIMITED, np.inf)
             self.nodes += search.nodes

@@ -358,19 +358,19 @@ class NearSearch:
         return record.gamma, record.tau if taus is None else taus
 
     def _list(self, gamma: float, taus: list[int]) -> None:
-        options, expired = self.options, self.clock.has_expired
+        options, is_expired = self.options, self.clock.has_expired
         plan = self.plan if options.valued_by is By.CV else None
         data, sizes, at = prepare_values(self.dataset, options, [gamma], taus, self.plan, plan, "a near-optimal list")
         criterion = at(gamma)
         holder = NearBest(sizes, options.within, options.most, criterion.terms.count)
         self.unit = data.loss_unit
         self.gamma, self.taus, self.holder, self.data = gamma, tuple(taus), holder, data
-        collecting.pass_supports(criterion, holder, criterion.likely(sizes, expired))
+        collecting.pass_supports(criterion, holder, criterion.likely(sizes, is_expired))
         if options.valued_by is By.CV:
             for tau in sizes:
                 self._exchange(criterion, holder, tau)
-        self.collection = criterion.lists(holder, expired)
-        if not expired():
+        self.collection = criterion.lists(holder, is_expired)
+        if not is_expired():
             self.collection.run()
 
     def _exchange(self, criterion: collecting.SupportValue, holder: NearBest, tau: int) -> None:

@@ -410,7 +410,7 @@ def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ran
 
 
 def minorant(
-    problem: GlmProblem, theta: FloatArray, level: float, expired: Callable[[], bool] = lambda: False
+    problem: GlmProblem, theta: FloatArray, level: float, is_expired: Callable[[], bool] = lambda: False
 ) -> Minorant | None:
     """Return a quadratic lower bound on F over `{F <= level}`, built around a point of that set.
 
@@ -422,7 +422,7 @@ def minorant(
         Point with F at most the level.
     level : float
         The level.
-    expired : callable
+    is_expired : callable
         Function that is called between rounds; if it returns True, the best bound so far is returned.
 
     Returns
@@ -441,7 +441,7 @@ def minorant(
     m, best = at.margins, None
     ranges = Ranges(m - SMALL_RANGE, m + SMALL_RANGE)
     for _ in range(RADII_TRIED):
-        if expired():
+        if is_expired():
             break
         quadratic = _quadratic(problem, at, level, ranges)
         if quadratic is None or not np.isfinite(quadratic.ranges.width) or ranges.width > 1e8:
@@ -533,7 +533,7 @@ def _with_moments(problem: GlmProblem, at: _RoundedPoint, level: float, quadrati
 
 
 def level_ranges(
-    problem: GlmProblem, theta: FloatArray, level: float, expired: Callable[[], bool] = lambda: False
+    problem: GlmProblem, theta: FloatArray, level: float, is_expired: Callable[[], bool] = lambda: False
 ) -> tuple[Ranges, FloatArray, FloatArray]:
     """Return ranges of the margins of all points with F at most a level, and centres and half widths of coefficients.
 
@@ -547,7 +547,7 @@ def level_ranges(
         One of these points.
     level : float
         The level.
-    expired : callable
+    is_expired : callable
         Function that returns True after the time limit.
 
     Notes
@@ -557,7 +557,7 @@ def level_ranges(
     """
     middle, half, n = np.zeros(len(theta)), np.zeros(len(theta)), len(problem.y)
     if not np.all(problem.ridge > 0.0):
-        below = minorant(problem, theta, level, expired)
+        below = minorant(problem, theta, level, is_expired)
         if below is None:
             return Ranges(np.full(n, -np.inf), np.full(n, np.inf)), middle, half + np.inf
         return below.ranges, below.ellipsoid.centre, below.reach

@@ -249,7 +249,7 @@ def fit_glm_quickly(
 
 
 def fit_roughly(
-    rows: RefitRows, theta: FloatArray, near: float = REFIT_NEAR, expired: Callable[[], bool] = lambda: False
+    rows: RefitRows, theta: FloatArray, near: float = REFIT_NEAR, is_expired: Callable[[], bool] = lambda: False
 ) -> FloatArray:
     """Return the result of Newton's method in double precision, a start for steps in long precision.
 
@@ -261,7 +261,7 @@ def fit_roughly(
         Initial point.
     near : float
         Share of the objective at which a squared decrement ends the method.
-    expired : callable
+    is_expired : callable
         Function that is called between steps; True ends the method.
     """
     penalty, loss, value = rows.penalty, rows.loss, _value(rows, theta)
@@ -273,7 +273,7 @@ def fit_roughly(
             H += dsyrk(1.0, signed.T * np.sqrt(loss.curvatures(margins, y, w)))
         _, step, failed = dposv(H, -gradient)
         decrement, length = -float(gradient @ step), 1.0
-        if failed or not decrement > near * value or expired():
+        if failed or not decrement > near * value or is_expired():
             break
         while length > LEAST_LENGTH and not _value(rows, theta + length * step) <= value - 1e-4 * length * decrement:
             length /= 2.0

@@ -390,7 +390,7 @@ class ForwardSelection:
         self._forced = rows.data.forced
         self._basis = np.zeros((len(folds), top + len(self._forced), rows.data.n))
 
-    def pick_columns(self, expired: Callable[[], bool]) -> None:
+    def pick_columns(self, is_expired: Callable[[], bool]) -> None:
         """Choose `top` columns in each fold; at least one, even after the time limit."""
         for step, j in enumerate(self._forced.tolist()):
             picks = np.full(len(self.picked), j)
@@ -398,7 +398,7 @@ class ForwardSelection:
         for picked in self.picked:
             picked.clear()
         for step in range(self.top):
-            if step and expired():
+            if step and is_expired():
                 return
             gain = self._gains()
             going = gain.max(axis=1, initial=-1.0) >= 0.0

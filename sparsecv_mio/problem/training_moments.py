@@ -416,7 +416,7 @@ def fits_without_folds(data: StandardData, folds: FoldPlan, gammas: FloatArray) 
 
 
 def squared_errors_of_all_columns(
-    data: StandardData, folds: FoldPlan, gammas: FloatArray, expired: Callable[[], bool]
+    data: StandardData, folds: FoldPlan, gammas: FloatArray, is_expired: Callable[[], bool]
 ) -> FloatArray | None:
     """Return (G, n) squared held-out errors of rows for all columns, in standard units; None after the limit.
 
@@ -428,12 +428,12 @@ def squared_errors_of_all_columns(
         Folds.
     gammas : (G,) array
         Ridge weights.
-    expired : callable
+    is_expired : callable
         Function that returns True after the time limit.
     """
     errors, weights = np.zeros((len(gammas), data.n)), data.dataset.row_weights
     for fold, fits in fits_without_folds(data, folds, gammas):
-        if expired():
+        if is_expired():
             return None
         rows = folds.scored_rows(fold)
         V, r = (fits.own or data).about(rows, fits.v_mean, fits.r_mean)

@@ -377,7 +377,7 @@ def _solve_fold_specific_data(asked: Question, grid: Grid, deadline: Deadline) -
 
 
 def with_full_data_model(
-    record: Record, data: StandardData, folds: FoldPlan, options: SearchOptions, expired: Callable[[], bool] | None
+    record: Record, data: StandardData, folds: FoldPlan, options: SearchOptions, is_expired: Callable[[], bool] | None
 ) -> Record:
     """Return the record of the given data and folds, with the full-data model.
 
@@ -395,7 +395,7 @@ def with_full_data_model(
         Folds of the data.
     options : SearchOptions
         Options of the search.
-    expired : callable or None
+    is_expired : callable or None
         Function that returns True to end the search for the best subset with its present support. None omits the
         search.
     """
@@ -404,10 +404,10 @@ def with_full_data_model(
     counts = np.bincount(folds_of_record.which, minlength=len(supports)).tolist()
     cell = take_best_known_support(data, record.gamma, BestSubset.from_bounds(record.tau, start), supports, counts)
     nodes = 0
-    if expired is not None and not expired():
-        solved = make_answer_fits(data).solve(record.gamma, [record.tau], [cell.support], UNLIMITED, expired)
+    if is_expired is not None and not is_expired():
+        solved = make_answer_fits(data).solve(record.gamma, [record.tau], [cell.support], UNLIMITED, is_expired)
         cell, nodes = solved.by_size[record.tau], solved.nodes
-    row = fitted_row(data, record.gamma, None, cell, record.request.gap, quick=expired is None)
+    row = fitted_row(data, record.gamma, None, cell, record.request.gap, quick=is_expired is None)
     folds_word: Literal["folds"] = "folds"
     na, scale = (folds_word if word is Within.FOLDS else None for word in (options.na_within, options.scale_within))
     said = data.warnings

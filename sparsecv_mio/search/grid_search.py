@@ -66,8 +66,8 @@ class GridSearch(Watched):
         self.state.cells.set_recompute_function(self._show_again)
         self.accounts = Accounts(self.state)
         self.writer = Writer(self.state, self.plan, self.accounts)
-        expired, waits = context.deadline.has_expired, self.plan.waits_for_all
-        self.executor = Executor(problems, self.plan.n_threads, expired, waits, self.plan.steps_of_turn)
+        is_expired, waits = context.deadline.has_expired, self.plan.waits_for_all
+        self.executor = Executor(problems, self.plan.n_threads, is_expired, waits, self.plan.steps_of_turn)
         self._turns: Iterator[None] = self.turns()
         self._is_over, self._look_at_sizes = False, 0.0
 

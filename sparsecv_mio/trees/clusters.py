@@ -98,38 +98,41 @@ class ClusterTree:
         """Return every support found within the cutoff, with its value."""
         return [(mask, value) for mask, value in self.kept.values() if value <= self.bar]
 
-    def advance(self, nodes: int, expired: Callable[[], bool]) -> bool:
+    def advance(self, nodes: int, is_expired: Callable[[], bool]) -> bool:
         """Process a number of nodes; return True when the tree is finished."""
         goal = self.nodes + nodes
 
         def expand(_: float, node: ClusterNode) -> list[tuple[float, ClusterNode]]:
-            children = self._children(node, expired)
+            children = self._children(node, is_expired)
             return [(child.bound, child) for child in children if child is not None and child.bound < self.bar]
 
         self.finished = self.open.search(
-            expand, lambda: self.bar, lambda: self.nodes < goal and not self.has_overflow and not expired()
+            expand, lambda: self.bar, lambda: self.nodes < goal and not self.has_overflow and not is_expired()
         )
         if self.finished:
             self.open.clear()
         return self.finished
 
-    def _children(self, node: ClusterNode, expired: Callable[[], bool]) -> list[ClusterNode | None]:
+    def _children(self, node: ClusterNode, is_expired: Callable[[], bool]) -> list[ClusterNode | None]:
         if node.effort:
             return [self._solve_leaf(node)]
         if not len(node.branch):
-            return [self._open(node, node.cluster.copy(), node.asked, expired)]
+            return [self._open(node, node.cluster.copy(), node.asked, is_expired)]
         out, asked_for = node.cluster.copy(), node.cluster.copy()
         out[node.branch] = OUT
         number = int(node.cluster[node.branch[0]])
         if number == cluster_relaxation.NO_CLUSTER:
             asked_for[node.branch] = node.asked
-            return [self._open(node, out, node.asked, expired), self._open(node, asked_for, node.asked + 1, expired)]
+            return [
+                self._open(node, out, node.asked, is_expired),
+                self._open(node, asked_for, node.asked + 1, is_expired),
+            ]
         asked_for[node.cluster == number] = cluster_relaxation.NO_CLUSTER
         asked_for[node.branch] = number
-        return [self._open(node, mask, node.asked, expired) for mask in (out, asked_for)]
+        return [self._open(node, mask, node.asked, is_expired) for mask in (out, asked_for)]
 
     def _open(
-        self, parent: ClusterNode, cluster: IntArray, n_required: int, expired: Callable[[], bool]
+        self, parent: ClusterNode, cluster: IntArray, n_required: int, is_expired: Callable[[], bool]
     ) -> ClusterNode | None:
         """Bound a node and fix columns; return None if the node is closed."""
         self.nodes += 1
@@ -142,14 +145,14 @@ class ClusterTree:
             if columns_left == self.size:
                 break
             relaxed = self.relaxation.solve(
-                cluster, n_required, point, Accuracy(self.bar, OPEN_NODE_GAP_RTOL, CLUSTER_STEPS), expired
+                cluster, n_required, point, Accuracy(self.bar, OPEN_NODE_GAP_RTOL, CLUSTER_STEPS), is_expired
             )
             bound, point = max(bound, relaxed.dual), relaxed.b
             if bound >= self.bar:
                 return None
             self._round(cluster, n_required, relaxed.h)
             n_required, fixed = self._screen(cluster, n_required, relaxed)
-            if 10 * fixed < columns_left or expired():
+            if 10 * fixed < columns_left or is_expired():
                 break
         columns_left = self._drop_impossible_columns(cluster, n_required)
         if columns_left < self.size:

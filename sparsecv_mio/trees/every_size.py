@@ -59,7 +59,7 @@ class SizeResults:
         Problem of one training set without forced columns.
     taus : sequence of int
         Requested numbers of features.
-    expired : callable
+    is_expired : callable
         Function that returns True when time is over.
 
     Attributes
@@ -68,7 +68,7 @@ class SizeResults:
         Sizes to solve.
     best, support : (m + 1,) array, (m + 1, m) bool array
         Value and columns of the incumbents; inf if there is none.
-    lower, enough : (m + 1,) arrays
+    lower, cutoffs : (m + 1,) arrays
         Lower bounds, and their targets.
     kept : dict of int to Candidates
         Supports of a closed size that can be optimal.
@@ -78,8 +78,8 @@ class SizeResults:
         Sizes whose trees branched.
     """
 
-    def __init__(self, problem: SparseProblem, taus: Sequence[int], expired: Callable[[], bool]) -> None:
-        self.problem, self.expired = problem, expired
+    def __init__(self, problem: SparseProblem, taus: Sequence[int], is_expired: Callable[[], bool]) -> None:
+        self.problem, self.is_expired = problem, is_expired
         self.form: NormalForm = normal_form(problem)
         self.taus = sorted(set(taus))
         m = self.form.m
@@ -88,7 +88,7 @@ class SizeResults:
         self.best = np.full(m + 1, np.inf)
         self.best[0] = self.form.yy
         self.support = np.zeros((m + 1, m), dtype=np.bool_)
-        self.lower, self.enough = np.zeros(m + 1), np.full(m + 1, np.inf)
+        self.lower, self.cutoffs = np.zeros(m + 1), np.full(m + 1, np.inf)
         self.kept: dict[int, Candidates] = {}
         self.done: dict[int, bool] = {}
         self.branched: set[int] = set()
@@ -133,7 +133,7 @@ class SizeResults:
 
     def open_sizes(self, sizes: list[int]) -> list[int]:
         """Return the sizes that are not closed and whose lower bound is below its target."""
-        return [size for size in sizes if size not in self.done and self.lower[size] < self.enough[size]]
+        return [size for size in sizes if size not in self.done and self.lower[size] < self.cutoffs[size]]
 
     def cutoff(self, size: int) -> float:
         """Return the cutoff up to which supports of a size are kept."""
@@ -194,7 +194,7 @@ class SizeResults:
         )  # fmt: skip
         room = new_kept_supports(size, SCAN_ROOM * most, np.inf)
         for first in range(m - size + 1):
-            if not scan_supports(scanned, size, first, room) or self.expired():
+            if not scan_supports(scanned, size, first, room) or self.is_expired():
                 return
         near = np.flatnonzero(room.lower[: int(room.filled[0])] <= room.level[0])
         masks = np.zeros((len(near), m), dtype=np.bool_)
@@ -280,7 +280,7 @@ class PathTrees:
         assert self.inverse is not None
         V, beta, value = self.inverse
         best = np.full(self.results.form.m + 1, -np.inf)
-        best[sizes] = np.minimum(self.results.best[sizes], self.results.enough[sizes])
+        best[sizes] = np.minimum(self.results.best[sizes], self.results.cutoffs[sizes])
         root = new_levels(V, beta, value, sizes[0], sizes[-1])
         return path_tree.new_state(root, best, self.results.form.margin, ROOM[0] + ROOM[1] * len(sizes))
 
@@ -289,7 +289,7 @@ class PathTrees:
 
         Closed sizes leave the trees. A tree that runs out of memory for supports is replaced by one tree for each size.
         """
-        if self.inverse is None or not sizes or self.results.expired():
+        if self.inverse is None or not sizes or self.results.is_expired():
             return sizes
         trees, self._trees = [self._new_tree(sizes)] if self._trees is None else self._trees, []
         for state in trees:
@@ -314,7 +314,7 @@ class PathTrees:
     def _advance_tree(self, state: path_tree.PathState, nodes: int) -> bool:
         """Run a path tree for some nodes or until its memory for supports is full; return True if it is finished."""
         form = self.results.form
-        while nodes > 0 and not self.results.expired() and not state.ctrl[path_tree.OVERFLOW]:
+        while nodes > 0 and not self.results.is_expired() and not state.ctrl[path_tree.OVERFLOW]:
             step = min(nodes, PATH_SLICE)
             if path_tree.process_nodes(state, form.copies, form.w, form.margin, step):
                 return True
@@ -343,10 +343,10 @@ class PathTrees:
         for size in mine:
             if state.ctrl[path_tree.NODES]:
                 self.results.branched.add(size)
-            if finished and not overflow and self.results.best[size] <= self.results.enough[size]:
+            if finished and not overflow and self.results.best[size] <= self.results.cutoffs[size]:
                 self.results.close(size, by_size.get(size, []))
             else:  # the tree prunes above the target, so it proves no bound beyond the target
-                self.results.raise_lower(size, min(bounds[size], self.results.enough[size]))
+                self.results.raise_lower(size, min(bounds[size], self.results.cutoffs[size]))
         if overflow and len(mine) == 1:
             self.results.close(mine[0], [], complete=False)
 
@@ -360,11 +360,11 @@ def solve_path(
     problem: SparseProblem,
     taus: Sequence[int],
     *,
-    starts: Iterable[IntArray] = (),
-    effort: int = UNLIMITED,
-    expired: Callable[[], bool] = is_never_expired,
+    warm_starts: Iterable[IntArray] = (),
+    node_limit: int = UNLIMITED,
+    is_expired: Callable[[], bool] = is_never_expired,
     ends: FloatArray | None = None,
-    enough: Mapping[int, float] | None = None,
+    cutoffs: Mapping[int, float] | None = None,
     resume: int = 0,
 ) -> BestSubsets:
     """Return the best subsets, `min f(S)` over supports of at most tau features, for every requested tau.
@@ -375,33 +375,33 @@ def solve_path(
         Problem of one training set; its forced columns are in every support.
     taus : sequence of int
         Numbers of features, `0 <= tau`, without adjusted columns; they may exceed the number of useful columns.
-    starts : iterable of int arrays
+    warm_starts : iterable of int arrays
         Initial supports.
-    effort : int
+    node_limit : int
         Maximum number of path-tree nodes for each tau; a perspective node counts as 16.
-    expired : callable
+    is_expired : callable
         Function called every few milliseconds; True stops the work with the bounds found so far.
     ends : (q,) array, optional
         Assumed bounds: coefficients are within plus or minus these values. Then `lower` bounds f over the models within
         the bounds, and `complete` refers to these models; `upper` and the supports refer to all models. Ignored if
         columns are forced.
-    enough : mapping of int to float, optional
+    cutoffs : mapping of int to float, optional
         Target of the lower bound for each tau: work on a tau stops once the bound reaches it, with or without the best
         support.
     resume : int
         Number of bytes for unfinished perspective trees, stored in `problem.kept` for each gamma. The next call on the
-        same problem continues them, and `effort` limits the additional work. With 0 every tree starts from scratch.
+        same problem continues them, and `node_limit` limits the additional work. With 0 every tree starts from scratch.
 
     Returns
     -------
     BestSubsets
         Supports and bounds for each tau.
     """
-    limits, will_do = (effort, expired), dict(enough or {})
+    limits, will_do = (node_limit, is_expired), dict(cutoffs or {})
     if not len(problem.forced):
-        return _PathSolver(problem, taus, starts, limits, ends, resume).solve(will_do)
+        return _PathSolver(problem, taus, warm_starts, limits, ends, resume).solve(will_do)
     reduced = eliminate_forced_columns(problem)
-    sizes, supports = reduced.choice.sizes(taus), strip_forced_columns(reduced.choice, list(starts))
+    sizes, supports = reduced.choice.sizes(taus), strip_forced_columns(reduced.choice, list(warm_starts))
     will_do = {reduced.choice.size(tau): bound for tau, bound in sorted(will_do.items())}
     return (
         _PathSolver(reduced.problem, sizes, supports, limits, resume=resume)
@@ -423,8 +423,8 @@ class _PathSolver:
         resume: int = 0,
     ) -> None:
         self.problem = problem
-        self.effort, self.expired = limits
-        self.results = SizeResults(problem, taus, self.expired)
+        self.node_limit, self.is_expired = limits
+        self.results = SizeResults(problem, taus, self.is_expired)
         self.form = self.results.form
         self.ends = ends
         self.box = None if ends is None else make_box(self.form, ends)
@@ -468,18 +468,18 @@ class _PathSolver:
 
     # -- proofs --------------------------------------------------------------------------------------------------------
 
-    def solve(self, enough: Mapping[int, float]) -> BestSubsets:
+    def solve(self, cutoffs: Mapping[int, float]) -> BestSubsets:
         """Run the trees until every size is closed, the effort is spent or the clock stops them.
 
         Parameters
         ----------
-        enough : mapping of int to float
+        cutoffs : mapping of int to float
             Target of the lower bound for each tau.
         """
-        if enough:
+        if cutoffs:
             for size in self.results.sizes:
-                levels = [enough.get(tau, np.inf) for tau in self.results.taus if min(tau, self.form.m) == size]
-                self.results.enough[size] = max(levels, default=np.inf) + self.results.margin(size)
+                levels = [cutoffs.get(tau, np.inf) for tau in self.results.taus if min(tau, self.form.m) == size]
+                self.results.cutoffs[size] = max(levels, default=np.inf) + self.results.margin(size)
         open_sizes = [s for s in self.results.sizes if s not in self.results.done]
         while open_sizes:
             if self.form.is_trusted:
@@ -516,18 +516,18 @@ class _PathSolver:
             sizes = self._solve_remaining_columns(sizes)
         paths = PathTrees(self.results, self._inverse)
         if small:
-            sizes = paths.advance(sizes, min(self.effort, SMALL_NODES))
-        if not self.effort:  # only the roots are bounded
+            sizes = paths.advance(sizes, min(self.node_limit, SMALL_NODES))
+        if not self.node_limit:  # only the roots are bounded
             self._each_in_perspective(sizes, 0)
         budget, spent = FIRST_LOOK, 0
-        while sizes and spent < self.effort and not self.expired():
-            budget = min(budget, self.effort - spent)
+        while sizes and spent < self.node_limit and not self.is_expired():
+            budget = min(budget, self.node_limit - spent)
             self._each_in_perspective(sizes, budget)
             sizes = self.results.open_sizes(sizes)
             if spent or small:
                 sizes = paths.advance(sizes, budget * len(sizes) // PATH_PART)
-            elif self.effort <= FIRST_LOOK:
-                sizes = paths.advance(sizes, self.effort)
+            elif self.node_limit <= FIRST_LOOK:
+                sizes = paths.advance(sizes, self.node_limit)
             spent += budget
             budget *= 4
         paths.collect_all()
@@ -535,23 +535,23 @@ class _PathSolver:
 
     def _each_in_perspective(self, sizes: list[int], budget: int) -> None:
         for size in sizes:
-            if not self.expired():
+            if not self.is_expired():
                 self._continue_tree(size, budget)
 
     def _solve_remaining_columns(self, sizes: list[int]) -> list[int]:
         """Solve sizes on the columns left by their roots; return the sizes with too many columns left or still open."""
         point = np.zeros(self.form.m)
         for size in sizes:
-            if self.expired():
+            if self.is_expired():
                 break
             root = self._roots[size] = solve_root(
-                self.form, size, self.results.cutoff(size), point, self.expired, self.box
+                self.form, size, self.results.cutoff(size), point, self.is_expired, self.box
             )
             point = root.b
             self._try_point(size, root)
             self.results.raise_lower(size, root.dual)
             kept_columns = np.flatnonzero(root.status(size, self.results.cutoff(size)) != DROPPED)
-            if len(kept_columns) <= WHOLE * self.form.m and self.results.lower[size] < self.results.enough[size]:
+            if len(kept_columns) <= WHOLE * self.form.m and self.results.lower[size] < self.results.cutoffs[size]:
                 self._solve_part(size, kept_columns)
         return self.results.open_sizes(sizes)
 
@@ -568,7 +568,7 @@ class _PathSolver:
     def _solve_part(self, size: int, left: IntArray) -> None:
         """Solve a size on columns of the normal form that contain every support of the size within the cutoff."""
         ends = None if self.ends is None else self.ends[self.form.columns[left]]
-        result = self._on_part(size, left, self.effort, ends, float(self.results.enough[size]))
+        result = self._on_part(size, left, self.node_limit, ends, float(self.results.cutoffs[size]))
         cell = result.by_size[size]
         self.nodes += result.nodes
         self.reused += result.reused
@@ -583,7 +583,7 @@ class _PathSolver:
             self.results.done[size] = False
 
     def _on_part(
-        self, size: int, columns: IntArray, effort: int, ends: FloatArray | None = None, enough: float = np.inf
+        self, size: int, columns: IntArray, node_limit: int, ends: FloatArray | None = None, cutoff: float = np.inf
     ) -> BestSubsets:
         """Return the best subsets of a size on some columns of the normal form."""
         place = np.full(self.form.m, -1, dtype=np.int64)
@@ -592,10 +592,16 @@ class _PathSolver:
         narrow = self.problem.select_columns(self.form.columns[columns])
         first = [start[start >= 0]]
         return solve_path(
-            narrow, [size], starts=first, effort=effort, expired=self.expired, ends=ends, enough={size: enough}
+            narrow,
+            [size],
+            warm_starts=first,
+            node_limit=node_limit,
+            is_expired=self.is_expired,
+            ends=ends,
+            cutoffs={size: cutoff},
         )
 
-    def _continue_tree(self, size: int, effort: int) -> None:
+    def _continue_tree(self, size: int, node_limit: int) -> None:
         """Continue the perspective tree of a size."""
         if not self.form.curved:
             if self._inverse is None:
@@ -604,13 +610,13 @@ class _PathSolver:
         pool = self._get_tree(size)
         nodes, reused = pool.nodes, pool.reused
         while (
-            effort > 0
+            node_limit > 0
             and self.results.open_sizes([size])
-            and not (pool.finished or pool.has_overflow or self.expired())
+            and not (pool.finished or pool.has_overflow or self.is_expired())
         ):
-            pool.advance(min(effort, FIRST_LOOK) // NODE_RATIO + 1, self.expired)
+            pool.advance(min(node_limit, FIRST_LOOK) // NODE_RATIO + 1, self.is_expired)
             self._learn(size, pool)
-            effort -= FIRST_LOOK
+            node_limit -= FIRST_LOOK
         self.nodes += pool.nodes - nodes
         self.reused += pool.reused - reused
         if pool.finished or pool.has_overflow:
@@ -637,7 +643,7 @@ class _PathSolver:
         root = self._roots.get(size)
         if root is None:
             origin = np.zeros(self.form.m)
-            root = solve_root(self.form, size, self.results.cutoff(size), origin, self.expired, self.box)
+            root = solve_root(self.form, size, self.results.cutoff(size), origin, self.is_expired, self.box)
         pool: PerspectiveTree | ClusterTree
         if self._uses_clusters:
             relaxation = ClusterRelaxation(self.form, size, self.box)

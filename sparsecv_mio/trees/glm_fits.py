@@ -173,7 +173,7 @@ class GlmFits:
 
     def refit(
         self, masks: BoolArray, start: FloatArray | None = None, bar: float = np.inf,
-        expired: Callable[[], bool] = is_never_expired, sure: bool = True,
+        is_expired: Callable[[], bool] = is_never_expired, sure: bool = True,
     ) -> FittedSupports:  # fmt: skip
         """Fit supports from a common start; fits stored by earlier calls are used again.
 
@@ -185,7 +185,7 @@ class GlmFits:
             Point at which every fit begins; that of the empty support by default.
         bar : float
             Cutoff: the fit of a support stops once it is proved to be above the cutoff.
-        expired : callable
+        is_expired : callable
             Function that returns True when time is over; the remaining supports then have the bounds 0 and inf.
         sure : bool
             True if a value above the cutoff must be proved; else supports hardly below it get the bounds 0 and inf too.
@@ -198,7 +198,7 @@ class GlmFits:
             row = slice(at, at + 1)
             if name in stored:
                 lower[at], upper[at], radius[at], points[at] = stored[name]
-            elif not (ended := ended or expired()):
+            elif not (ended := ended or is_expired()):
                 glm_newton.refit(self.rows, masks[row], points[row], bar, sure, (lower[row], upper[row], radius[row]))
                 if upper[at] < np.inf and upper[at] <= bar and len(stored) * points.shape[1] < KEPT_FITS:
                     stored[name] = float(lower[at]), float(upper[at]), float(radius[at]), points[at].copy()
@@ -210,7 +210,7 @@ class GlmFits:
         return fitted.points[0], float(fitted.lower[0]), float(fitted.upper[0])
 
     def fit_of_all(
-        self, mask: BoolArray, start: FloatArray, expired: Callable[[], bool] = is_never_expired
+        self, mask: BoolArray, start: FloatArray, is_expired: Callable[[], bool] = is_never_expired
     ) -> tuple[FloatArray, float]:
         """Return `(point, lower)` of the fit of all open columns; `lower` is 0 if columns are too many for a proof.
 
@@ -220,7 +220,7 @@ class GlmFits:
             Open columns.
         start : (first + p,) array
             Point at which the fit begins.
-        expired : callable
+        is_expired : callable
             Function called between steps if there are many columns; True ends them before the point is the fit.
         """
         if np.count_nonzero(mask) <= WIDE:
@@ -229,7 +229,7 @@ class GlmFits:
         places, penalty = glm_newton.merge_copies(self.rows, mask)
         problem, point = self.problem, np.zeros(len(start))
         rows = RefitRows(self.rows.W[places].T, problem.y, problem.v, penalty, problem.loss)
-        point[places] = fit_roughly(rows, start[places], WIDE_NEAR, expired)
+        point[places] = fit_roughly(rows, start[places], WIDE_NEAR, is_expired)
         return point, 0.0
 
     def places(self, columns: IntArray) -> IntArray:
@@ -249,7 +249,7 @@ class GlmFits:
         return masks
 
     def points_below_level(
-        self, level: float, supports: Collection[frozenset[int]], expired: Callable[[], bool]
+        self, level: float, supports: Collection[frozenset[int]], is_expired: Callable[[], bool]
     ) -> Iterator[FloatArray]:
         """Yield points with F at most a level, between the best fit of some supports and the fit of all columns.
 
@@ -257,10 +257,10 @@ class GlmFits:
         """
         near = self.start()
         if supports:
-            fitted = self.refit(self.masks(supports), expired=expired)
+            fitted = self.refit(self.masks(supports), is_expired=is_expired)
             near = fitted.points[int(np.argmin(fitted.upper))]
-        everything, below = self.fit_of_all(self.varies, self.start(), expired)
-        if below > level or expired():
+        everything, below = self.fit_of_all(self.varies, self.start(), is_expired)
+        if below > level or is_expired():
             return
         for share in MIXTURES:
             point = (1.0 - share) * near + share * everything

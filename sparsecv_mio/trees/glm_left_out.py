@@ -130,7 +130,7 @@ class LeftOut:
             yield at, whole.restrict_to_folds(block)
 
     def values(
-        self, mask: BoolArray, point: FloatArray, expired: Callable[[], bool]
+        self, mask: BoolArray, point: FloatArray, is_expired: Callable[[], bool]
     ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
         """Return (K,) upper bounds on the minimum training objectives, and approximate held-out losses.
 
@@ -138,18 +138,18 @@ class LeftOut:
         ----------
         mask, point : (p,) bool array and (first + p,) array
             Support and its fit to all rows.
-        expired : callable
+        is_expired : callable
             Function that returns True when time is over; the remaining values are inf and nan.
         """
         values, losses = np.full(self.k, np.inf), np.full(self.k, np.nan)
-        for at, block in () if expired() else self.evaluate_in_parts(mask, point):
+        for at, block in () if is_expired() else self.evaluate_in_parts(mask, point):
             few = self.k * block.size <= FEW
-            block.settle(np.flatnonzero(few | ~(block.values[:, 1] < np.inf)), ROUGH_MARGIN_ERROR, expired)
+            block.settle(np.flatnonzero(few | ~(block.values[:, 1] < np.inf)), ROUGH_MARGIN_ERROR, is_expired)
             values[at], losses[at] = block.values[:, 1], block.held_out().middle
         return values, losses
 
     def held_out(
-        self, mask: BoolArray, point: FloatArray, folds: IntArray, expired: Callable[[], bool] = is_never_expired,
+        self, mask: BoolArray, point: FloatArray, folds: IntArray, is_expired: Callable[[], bool] = is_never_expired,
         ended: Callable[[], bool] = is_never_expired,
     ) -> FloatArray:  # fmt: skip
         """Return the (F,) held-out losses of some folds at the exact fits; nan if the steps do not reach a fit.
@@ -160,7 +160,7 @@ class LeftOut:
             Support and its fit to all rows.
         folds : (F,) int array
             Indices of the folds.
-        expired : callable
+        is_expired : callable
             Function that returns True when time is over. Remaining folds then get a second step without proof, and only
             a few for which this is not enough are fitted. Folds with the largest errors come first.
         ended : callable
@@ -173,7 +173,7 @@ class LeftOut:
             inside = (at.start <= folds) & (folds < at.stop)
             some = folds[inside] - at.start
             off = here.values[some, 2]
-            here.settle(some[np.argsort(-off, kind="stable")][: np.count_nonzero(off > settled)], settled, expired)
+            here.settle(some[np.argsort(-off, kind="stable")][: np.count_nonzero(off > settled)], settled, is_expired)
             near = here.second_steps(here.values[:, 2] > errors)
             far = some[(here.values[some, 2] > errors) & ~near[some]]
             far = far[: max(FEW // here.size - fitted, 0)]
@@ -242,7 +242,7 @@ class SupportLeftOut:
         rows_out.bound_held_out_fits(here._whole, folds.rows, folds.ends, here.margins, here.values)
         return here
 
-    def settle(self, which: IntArray, enough: float, expired: Callable[[], bool] = is_never_expired) -> None:
+    def settle(self, which: IntArray, enough: float, is_expired: Callable[[], bool] = is_never_expired) -> None:
         """Narrow the intervals of some folds until their margins have a given accuracy, if steps can reach it.
 
         Parameters
@@ -251,12 +251,12 @@ class SupportLeftOut:
             Indices of the folds.
         enough : float
             Requested accuracy of margins.
-        expired : callable
+        is_expired : callable
             Function that returns True when time is over; the remaining folds stay unchanged.
         """
         step = max(BLOCK_NUMBERS // self.size, 1)
         for begin in range(0, len(which), step):
-            if expired():
+            if is_expired():
                 break
             here = np.ascontiguousarray(which[begin : begin + step], dtype=np.int64)
             rows_out.refine_held_out_fits(

@@ -139,11 +139,11 @@ class GlmSubsets:
         widths = sorted(map(len, self.terms), reverse=True)
         return self.fits.choice.n_columns(sum(widths[:tau]) if self.terms else tau)
 
-    def _make_search(self, tau: int, expired: Callable[[], bool], wanted: Listing | None = None) -> SizeSearch:
+    def _make_search(self, tau: int, is_expired: Callable[[], bool], wanted: Listing | None = None) -> SizeSearch:
         """Return the search of a number of features."""
         if self.terms:
-            return TermSearch(self.fits, self.terms, tau, expired, wanted)
-        return SizeSearch(self.fits, max(self.n_columns(tau), len(self.fits.forced)), expired, wanted)
+            return TermSearch(self.fits, self.terms, tau, is_expired, wanted)
+        return SizeSearch(self.fits, max(self.n_columns(tau), len(self.fits.forced)), is_expired, wanted)
 
     def _starts(self, size: int) -> list[frozenset[int]]:
         """Return the last good supports of a size and of the nearest smaller size; with terms, of every size."""
@@ -161,27 +161,29 @@ class GlmSubsets:
 
     # -- sizes ------------------------------------------------------------------------------------------------------
 
-    def relax(self, taus: Sequence[int], starts: Iterable[IntArray], expired: Callable[[], bool]) -> BestSubsets:
+    def relax(
+        self, taus: Sequence[int], warm_starts: Iterable[IntArray], is_expired: Callable[[], bool]
+    ) -> BestSubsets:
         """Return bounds on the optima of some taus by the roots of their trees.
 
         Parameters
         ----------
         taus : sequence of int
             Numbers of features, as in `solve`.
-        starts : iterable of int arrays
+        warm_starts : iterable of int arrays
             Initial supports.
-        expired : callable
+        is_expired : callable
             Function called every few milliseconds; True ends the work with the bounds found so far.
         """
-        return self.solve(taus, starts, 1, None, expired, exchanges=False, work=1)
+        return self.solve(taus, warm_starts, 1, None, is_expired, exchanges=False, work=1)
 
     def solve(
         self,
         taus: Sequence[int],
-        starts: Iterable[IntArray] = (),
-        effort: int = UNLIMITED,
-        enough: Mapping[int, float] | None = None,
-        expired: Callable[[], bool] = is_never_expired,
+        warm_starts: Iterable[IntArray] = (),
+        node_limit: int = UNLIMITED,
+        cutoffs: Mapping[int, float] | None = None,
+        is_expired: Callable[[], bool] = is_never_expired,
         threads: int = 1,
         exchanges: bool = True,
         work: int | None = None,
@@ -192,13 +194,13 @@ class GlmSubsets:
         ----------
         taus : sequence of int
             Numbers of features without adjusted columns, at least the number of other forced columns.
-        starts : iterable of int arrays
+        warm_starts : iterable of int arrays
             Initial supports.
-        effort : int
+        node_limit : int
             Maximum number of nodes of the outer tree of a size; each of these has an inner tree.
-        enough : mapping of int to float, optional
+        cutoffs : mapping of int to float, optional
             Target of the lower bound for each tau.
-        expired : callable
+        is_expired : callable
             Function called every few milliseconds; True ends the work with the bounds found so far.
         threads : int
             Number of nodes of a tree that are processed at the same time; with several, the number of nodes may differ
@@ -216,12 +218,14 @@ class GlmSubsets:
         """
         by_size, nodes, before = dict[int, BestSubset](), 0, frozenset(self.fits.forced)
         finished = True
-        initial = [frozenset(start.tolist()) for start in starts]
+        initial = [frozenset(start.tolist()) for start in warm_starts]
         for tau in sorted(set(taus)):
-            size, search = self.n_columns(tau), self._make_search(tau, expired)
+            size, search = self.n_columns(tau), self._make_search(tau, is_expired)
             search.begin([before, *initial, *self._starts(size)], exchanges)
             search.work = search.work if work is None else work
-            by_size[tau] = search.solve(tau, effort, np.inf if enough is None else enough.get(tau, np.inf), threads)
+            by_size[tau] = search.solve(
+                tau, node_limit, np.inf if cutoffs is None else cutoffs.get(tau, np.inf), threads
+            )
             before, nodes = search.support, nodes + search.nodes
             finished &= by_size[tau].complete or search.exhausted
             good = self._good.get(len(before), [])
@@ -229,7 +233,7 @@ class GlmSubsets:
                 self._good[len(before)] = [*good, before][-MOST_STARTS:]
         return BestSubsets(by_size, nodes, finished)
 
-    def listing(self, tau: int, wanted: Listing, expired: Callable[[], bool] = is_never_expired) -> SizeSearch:
+    def listing(self, tau: int, wanted: Listing, is_expired: Callable[[], bool] = is_never_expired) -> SizeSearch:
         """Return a search that, when run, passes every support of a tau with F at most a level to a list.
 
         Parameters
@@ -238,10 +242,10 @@ class GlmSubsets:
             Number of features, without adjusted columns.
         wanted : Listing
             List that takes the supports; its level may fall during the run.
-        expired : callable
+        is_expired : callable
             Function that returns True to end the run; `SizeSearch.unseen` then bounds the other supports.
         """
-        search = self._make_search(tau, expired, wanted)
+        search = self._make_search(tau, is_expired, wanted)
         search.begin([frozenset(self.fits.forced), *self._starts(self.n_columns(tau))])
         return search
 
@@ -298,7 +302,7 @@ class GlmSubsets:
         X: FloatArray,
         y: FloatArray,
         weights: FloatArray | None = None,
-        expired: Callable[[], bool] = is_never_expired,
+        is_expired: Callable[[], bool] = is_never_expired,
     ) -> tuple[float, float]:
         """Return bounds on the total loss of rows at the best fit of a tau whose support is unknown.
 
@@ -315,7 +319,7 @@ class GlmSubsets:
             Rows in the units of the problem, and targets in the form of the loss.
         weights : (m,) array, optional
             Row weights; 1 by default.
-        expired : callable
+        is_expired : callable
             Function that returns True to end with the bounds proved so far, (0, inf) if none is proved.
         """
         if not upper < np.inf:
@@ -324,8 +328,8 @@ class GlmSubsets:
         size = self.n_columns(tau)
         rows, spread = fits.rows_outside(X)
         level = upper * (1.0 + TIE_RTOL)
-        points = fits.points_below_level(level, self._known_supports(tau, size), expired)
-        for below, sparse, _ in bound_around_points(fits, points, size, level, expired):
+        points = fits.points_below_level(level, self._known_supports(tau, size), is_expired)
+        for below, sparse, _ in bound_around_points(fits, points, size, level, is_expired):
             off = spread @ below.ellipsoid.size
             for ellipsoid in (below.ellipsoid, sparse or below.ellipsoid):
                 least, most = ellipsoid.predictions(rows)
@@ -335,7 +339,7 @@ class GlmSubsets:
         return float(lower[0]), float(most_lost[0])
 
     def bound_training_losses(
-        self, tau: int, objective: float, expired: Callable[[], bool] = is_never_expired
+        self, tau: int, objective: float, is_expired: Callable[[], bool] = is_never_expired
     ) -> LossesBelow:
         """Return bounds on the loss of every training row at points with F at most an objective.
 
@@ -345,12 +349,12 @@ class GlmSubsets:
             Number of features, without adjusted columns; some support of at most this many has F at most `objective`.
         objective : float
             Maximum F.
-        expired : callable
+        is_expired : callable
             Function that returns True to end with the bounds proved so far.
         """
         n, level, size = len(self.fits.problem.y), objective * (1.0 + TIE_RTOL), self.n_columns(tau)
-        points = self.fits.points_below_level(level, self._known_supports(tau, size), expired)
-        for below, _, ranges in bound_around_points(self.fits, points, size, level, expired):
+        points = self.fits.points_below_level(level, self._known_supports(tau, size), is_expired)
+        for below, _, ranges in bound_around_points(self.fits, points, size, level, is_expired):
             least, most = self._bound_losses(ranges)
             anywhere = most if ranges is below.ranges else self._bound_losses(below.ranges).high
             return LossesBelow(least, most, anywhere)
@@ -383,7 +387,7 @@ class GlmSubsets:
 
 
 def sparse_ellipsoid(
-    below: Minorant, first: int, size: int, level: float, expired: Callable[[], bool], inside: IntArray
+    below: Minorant, first: int, size: int, level: float, is_expired: Callable[[], bool], inside: IntArray
 ) -> Ellipsoid | None:
     """Return an ellipsoid that contains every fit of a size with F at most a level; None if rounding is too large.
 
@@ -397,7 +401,7 @@ def sparse_ellipsoid(
         Maximum number of columns of a fit.
     level : float
         Maximum F of a fit.
-    expired : callable
+    is_expired : callable
         Function that returns True when time is over.
     inside : int array
         Positions of the columns that every such fit has. Their diagonal is 0, which makes that of the others larger.
@@ -408,7 +412,9 @@ def sparse_ellipsoid(
     if not (form.curved and form.is_trusted and 0 < chosen < form.m and form.m == len(others)):
         return None
     partial_form = _partly(form)
-    root = solve_root(partial_form, chosen, partial_form.raise_cutoff(level + below.shift), np.zeros(form.m), expired)
+    root = solve_root(
+        partial_form, chosen, partial_form.raise_cutoff(level + below.shift), np.zeros(form.m), is_expired
+    )
     b, w = np.zeros(moments.q), np.zeros(moments.q)
     b[others], w[others] = root.b * partial_form.scale, 1.0 / partial_form.scale**2
     b[inside] = inner.centre - inner.share @ b[others]
@@ -444,7 +450,7 @@ def _partly(form: NormalForm) -> NormalForm:
 
 
 def bound_around_points(
-    fits: GlmFits, points: Iterable[FloatArray], size: int, level: float, expired: Callable[[], bool]
+    fits: GlmFits, points: Iterable[FloatArray], size: int, level: float, is_expired: Callable[[], bool]
 ) -> Iterator[tuple[Minorant, Ellipsoid | None, Ranges]]:
     """Yield quadratics about some points, the ellipsoids of sparse fits that they imply, and ranges of margins.
 
@@ -462,21 +468,21 @@ def bound_around_points(
         Maximum number of columns of a fit.
     level : float
         Maximum F of a fit.
-    expired : callable
+    is_expired : callable
         Function that returns True when time is over.
     """
     firsts, ranges = np.flatnonzero(fits.copies), None
     places, problem = fits.places(firsts), fits.bounding_problem.select_columns(firsts)
     for point in points:
-        if expired():
+        if is_expired():
             break
         if ranges is None:
-            below = minorant(problem, point[places], level, expired)
+            below = minorant(problem, point[places], level, is_expired)
         else:
             below = minorant_on_ranges(problem, point[places], level, ranges)
         if below is None:
             continue
-        ellipsoid = sparse_ellipsoid(below, problem.first_coefficient, size, level, expired, fits.inside)
+        ellipsoid = sparse_ellipsoid(below, problem.first_coefficient, size, level, is_expired, fits.inside)
         ranges = below.ranges if ranges is None else ranges.intersect(below.ranges)
         if ellipsoid is not None:
             ranges = Ranges(ranges.low.copy(), ranges.high.copy()) if ranges is below.ranges else ranges
@@ -576,7 +582,7 @@ def held_out_losses_at_fits(
     support: IntArray,
     gamma: float,
     folds: IntArray,
-    expired: Callable[[], bool] = is_never_expired,
+    is_expired: Callable[[], bool] = is_never_expired,
     ended: Callable[[], bool] = is_never_expired,
     every: GlmFits | None = None,
 ) -> FloatArray:
@@ -592,7 +598,7 @@ def held_out_losses_at_fits(
         Columns of the support, and indices of the folds.
     gamma : float
         Ridge weight.
-    expired : callable
+    is_expired : callable
         Function that returns True when time is over; later folds get second steps if these are accurate enough, or nan.
     ended : callable
         Function that returns True to leave nan for all remaining folds.
@@ -607,4 +613,4 @@ def held_out_losses_at_fits(
         )
         fits = GlmFits.from_problem(problem, None)
     mask, point = fits.mask(columns.tolist()), fits.fit(columns.tolist())[0]
-    return make_held_out_folds(data, plan, fits).held_out(mask, point, folds, expired, ended)
+    return make_held_out_folds(data, plan, fits).held_out(mask, point, folds, is_expired, ended)

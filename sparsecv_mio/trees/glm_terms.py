@@ -37,16 +37,16 @@ class TermSearch(SizeSearch):
         Columns of each term; adjusted columns are forced and belong to no term.
     tau : int
         Number of terms of a support.
-    expired : callable
+    is_expired : callable
         Function that returns True when time is over.
     listing : Listing, optional
         List that takes every support up to its level.
     """
 
     def __init__(
-        self, fits: GlmFits, terms: Terms, tau: int, expired: Callable[[], bool], listing: Listing | None = None
+        self, fits: GlmFits, terms: Terms, tau: int, is_expired: Callable[[], bool], listing: Listing | None = None
     ) -> None:
-        super().__init__(fits, len(fits.forced), expired, listing)
+        super().__init__(fits, len(fits.forced), is_expired, listing)
         forced = frozenset(fits.forced)
         self.terms = tuple(columns for columns in terms if np.any(fits.varies[list(columns)]) or forced & {*columns})
         self.inside = frozenset(t for t, columns in enumerate(self.terms) if forced & {*columns})
@@ -65,7 +65,9 @@ class TermSearch(SizeSearch):
 
     def _fit(self, choices: Sequence[frozenset[int]], point: FloatArray, bar: float = np.inf) -> FittedSupports:
         """Return the fits of sets of terms."""
-        return self.fits.refit(self.fits.masks([self._columns(chosen) for chosen in choices]), point, bar, self.expired)
+        return self.fits.refit(
+            self.fits.masks([self._columns(chosen) for chosen in choices]), point, bar, self.is_expired
+        )
 
     def _offer_best(self, choices: Sequence[frozenset[int]]) -> frozenset[int]:
         """Fit sets of terms, use the best one as support if it has the size, and return it."""
@@ -93,7 +95,7 @@ class TermSearch(SizeSearch):
     def _select_forward(self) -> frozenset[int]:
         """Return terms that are selected one after the other, fewer than the size if the time is over."""
         best = self.inside
-        while len(best) < self.size and not self.expired():
+        while len(best) < self.size and not self.is_expired():
             best = self._offer_best([best | {t} for t in range(len(self.terms)) if t not in best])
         return best
 
@@ -102,7 +104,7 @@ class TermSearch(SizeSearch):
         others = frozenset(range(len(self.terms)))
         for _ in range(MAX_EXCHANGE_ROUNDS):
             before, choices = self.upper, [best - {s} | {t} for s in best - self.inside for t in others - best]
-            if not choices or self.expired():
+            if not choices or self.is_expired():
                 return
             best = self._offer_best(choices)
             if not self.upper < before * (1.0 - EXCHANGE_RTOL):
@@ -136,7 +138,7 @@ class TermSearch(SizeSearch):
         """Close a node by the fit of its single support; if interrupted, keep it open."""
         fitted = self._fit([chosen], node.point, self.level)
         lower, upper = float(fitted.lower[0]), float(fitted.upper[0])
-        if upper == np.inf and self.expired():
+        if upper == np.inf and self.is_expired():
             return [(bound, node)]
         self._offer(self._columns(chosen), fitted.points[0], upper)
         if lower <= self.level and upper < np.inf:

@@ -85,7 +85,7 @@ class SizeSearch:
         Fits to the training rows.
     size : int
         Number of columns of a support.
-    expired : callable
+    is_expired : callable
         Function that returns True when time is over.
     listing : Listing, optional
         List that takes every support up to its level. Supports that can be optimal are kept in any case.
@@ -100,8 +100,10 @@ class SizeSearch:
         True if every node is closed, so that further work cannot change the result.
     """
 
-    def __init__(self, fits: GlmFits, size: int, expired: Callable[[], bool], listing: Listing | None = None) -> None:
-        self.fits, self.expired, self.listing = fits, expired, listing
+    def __init__(
+        self, fits: GlmFits, size: int, is_expired: Callable[[], bool], listing: Listing | None = None
+    ) -> None:
+        self.fits, self.is_expired, self.listing = fits, is_expired, listing
         flat = [j for j in fits.forced if not fits.varies[j]]
         self.size = min(size - len(flat), int(fits.varies.sum()))
         self.flat = frozenset(flat)
@@ -109,7 +111,7 @@ class SizeSearch:
         self.kept: dict[frozenset[int], tuple[float, float]] = {}
         self.open, self.closed, self._left, self.exhausted = OpenNodes[GlmNode](), np.inf, np.inf, False
         self.work, self._broad = LEAPS_WORK, 0  # work of a node, and number of nodes that had a share of it
-        self._enough = np.inf  # target of the lower bound: supports above it are not needed
+        self._cutoff = np.inf  # target of the lower bound: supports above it are not needed
         self._lock = threading.Lock()
 
     @property
@@ -129,7 +131,7 @@ class SizeSearch:
         """Cutoff on F of the supports to be found."""
         if self.listing is not None:
             return self.listing.level * (1.0 + NEWTON_RTOL)
-        return min(self.upper * (1.0 + TIE_RTOL), self._enough)
+        return min(self.upper * (1.0 + TIE_RTOL), self._cutoff)
 
     def begin(self, starts: Iterable[frozenset[int]], exchanges: bool = True) -> None:
         """Choose an initial support: the best start of the size, else a smaller start extended to the size.
@@ -141,48 +143,48 @@ class SizeSearch:
         varying = {start - constant | forced for start in starts}
         whole = [start for start in varying if len(start) == self.size]
         for start in whole:
-            fitted = self.fits.refit(self.fits.masks([start]), expired=self.expired)
+            fitted = self.fits.refit(self.fits.masks([start]), is_expired=self.is_expired)
             self._offer(start, fitted.points[0], float(fitted.upper[0]))
         if whole and (not exchanges or comb(np.count_nonzero(self.fits.copies), self.size) <= FEW_SUPPORTS):
             return
         smaller = max((start for start in varying if len(start) < self.size), key=len, default=forced)
         start = self.support - self.flat if self.upper < np.inf else smaller
-        if not (self.expired() and self.upper < np.inf):
-            self._offer(*exchange_columns(self.fits, start, self.size, self.expired))
+        if not (self.is_expired() and self.upper < np.inf):
+            self._offer(*exchange_columns(self.fits, start, self.size, self.is_expired))
 
     def _offer(self, support: frozenset[int], point: FloatArray, upper: float) -> None:
         with self._lock:
             if upper < self.upper:
                 self.support, self.point, self.upper = support | self.flat, point, upper
 
-    def solve(self, tau: int, effort: int, enough: float, threads: int = 1) -> BestSubset:
+    def solve(self, tau: int, node_limit: int, cutoff: float, threads: int = 1) -> BestSubset:
         """Process nodes until every node is closed, the effort is spent or the bound reaches the target.
 
         Parameters
         ----------
         tau : int
             Requested size, for the result.
-        effort : int
+        node_limit : int
             Maximum number of nodes.
-        enough : float
+        cutoff : float
             Target of the lower bound.
         threads : int
             Number of nodes that are processed at the same time.
         """
-        self._enough = enough
+        self._cutoff = cutoff
         self.open.clear()
         self.open.push(0.0, self._root())
         self.open.search(
             self._step,
-            lambda: enough if self.listing is None and self.closed >= enough else np.inf,
-            lambda: self.nodes - self._broad + self._broad // BROAD < effort and not self.expired(),
+            lambda: cutoff if self.listing is None and self.closed >= cutoff else np.inf,
+            lambda: self.nodes - self._broad + self._broad // BROAD < node_limit and not self.is_expired(),
             threads,
         )
         self.exhausted = not self.open
         lower = min(self.open.smallest_bound, self.closed, self.upper)
-        if lower < enough <= self.level and self.exhausted and self.listing is None:  # fits are not exact enough
+        if lower < cutoff <= self.level and self.exhausted and self.listing is None:  # fits are not exact enough
             self.closed = self._left = np.inf
-            everything = self.solve(tau, effort, np.inf, threads)
+            everything = self.solve(tau, node_limit, np.inf, threads)
             return replace(everything, lower=max(everything.lower, lower))
         kept_supports = sorted((high, sorted(s)) for s, (low, high) in self.kept.items() if low <= self.upper)
         supports = tuple(np.array(s, dtype=np.int64) for _, s in kept_supports)
@@ -227,7 +229,7 @@ class SizeSearch:
             max(self.level, self.upper),
         )
         free = np.flatnonzero(problem.penalty == 0.0)
-        ends, middle, half = level_ranges(problem, self.point[places], level, self.expired)
+        ends, middle, half = level_ranges(problem, self.point[places], level, self.is_expired)
         size = np.array([np.abs(row).max(initial=0.0) for row in fits.rows.W])
         return glm_leaps.FitRanges(np.array(ends), places[free], middle[free], half[free], size)
 
@@ -284,7 +286,7 @@ class SizeSearch:
             whole = whole and len(of_first) <= MOST_CHOICES
             shapes += of_first[:MOST_CHOICES]
         masks = self.fits.masks([next(_supports(shape)) for shape in shapes]) if self.fits.has_copies else firsts
-        fitted = self.fits.refit(masks, self.point, self.level, self.expired)
+        fitted = self.fits.refit(masks, self.point, self.level, self.is_expired)
         whole = whole and bool(np.all(fitted.upper < np.inf))
         if len(masks):
             best = int(np.argmin(fitted.upper))
@@ -294,7 +296,7 @@ class SizeSearch:
             supports = list(islice(alike, MOST_CHOICES + 1))
             whole = whole and len(supports) <= MOST_CHOICES
             self._keep(supports[:MOST_CHOICES], float(fitted.lower[row]), float(fitted.upper[row]))
-        if not whole and self.expired():
+        if not whole and self.is_expired():
             return [(bound, node)]
         with self._lock:
             self._left = self._left if whole else min(self._left, bound)
@@ -353,7 +355,7 @@ class _Fitted(NamedTuple):
 
 
 def exchange_columns(
-    fits: GlmFits, begin: frozenset[int], size: int, expired: Callable[[], bool]
+    fits: GlmFits, begin: frozenset[int], size: int, is_expired: Callable[[], bool]
 ) -> tuple[frozenset[int], FloatArray, float]:
     """Return a good support of a size with its fit and value, by adding columns to a start and exchanging columns.
 
@@ -365,13 +367,13 @@ def exchange_columns(
         Columns of the start: varying columns including the forced ones, at most `size` of them.
     size : int
         Number of columns of the support.
-    expired : callable
+    is_expired : callable
         Function that returns True when time is over; the support may then be smaller.
     """
     ends, way, (point, _, upper) = fits.exchanged, [begin], fits.fit(begin)
     best = _Fitted(begin, point, upper)
     while (way[-1], size) not in ends:
-        if expired():
+        if is_expired():
             return best
         better = _improve_support(fits, best, size) if len(way) <= MAX_EXCHANGE_ROUNDS else None
         if better is None:

@@ -150,7 +150,7 @@ def list_supports_by_size(
     bars: FloatArray,
     budget: int,
     most: int,
-    expired: Callable[[], bool],
+    is_expired: Callable[[], bool],
 ) -> tuple[dict[int, Masks] | None, int]:
     """Return every support with f at most `bars[size]`, by size.
 
@@ -167,7 +167,7 @@ def list_supports_by_size(
         Maximum number of nodes.
     most : int
         Maximum number of supports of all sizes together.
-    expired : callable
+    is_expired : callable
         Function that returns True when time is over.
 
     Returns
@@ -187,7 +187,7 @@ def list_supports_by_size(
             masks_by_size.setdefault(size, []).append(mask)
         if listing.finished:
             return masks_by_size, listing.nodes
-        if listed > most or listing.nodes >= budget or expired():
+        if listed > most or listing.nodes >= budget or is_expired():
             return None, listing.nodes
 
 
@@ -235,11 +235,11 @@ class PerspectiveTree:
         self._in_blocks: BlockNodes | None = None
         self._blocks_tried = not SMALL < m <= PATH_TREE_COLUMNS
 
-    def advance(self, nodes: int, expired: Callable[[], bool]) -> bool:
+    def advance(self, nodes: int, is_expired: Callable[[], bool]) -> bool:
         """Process a number of nodes; return True when the tree is finished."""
         goal = self.nodes + nodes
         slice_nodes = max(SLICE_COLUMNS // max(len(self.columns), 1), 1)
-        while not self.finished and self.nodes < goal and not expired() and not self.has_overflow:
+        while not self.finished and self.nodes < goal and not is_expired() and not self.has_overflow:
             step = min(goal - self.nodes, slice_nodes)
             if not self._blocks_tried:
                 if self.nodes >= FIRST_NODES:
@@ -404,7 +404,7 @@ class SupportsBelow:
         Trusted form.
     bars : (m + 1,) array
         Cutoff on the objective for each size; -inf for sizes that are not requested. Rounding is allowed for here.
-    expired : callable
+    is_expired : callable
         Function that returns True to end the relaxation of a root early.
 
     Attributes
@@ -413,9 +413,9 @@ class SupportsBelow:
         Present cutoffs, which `lower_bars` may lower.
     """
 
-    def __init__(self, form: NormalForm, bars: FloatArray, expired: Callable[[], bool]) -> None:
+    def __init__(self, form: NormalForm, bars: FloatArray, is_expired: Callable[[], bool]) -> None:
         alone = np.full(form.m, -1, dtype=np.int64)
-        self.form, self.expired = replace(sharpen_form(form), copy_prev=alone, copy_next=alone), expired
+        self.form, self.is_expired = replace(sharpen_form(form), copy_prev=alone, copy_next=alone), is_expired
         self.bars = bars.copy()
         self.finished = False
         self._path_nodes = LISTED_PATH_NODES if form.m <= SMALL else 0
@@ -439,7 +439,7 @@ class SupportsBelow:
         return bars
 
     @property
-    def effort(self) -> int:
+    def n_spent_nodes(self) -> int:
         """Number of path nodes, plus that of perspective nodes times their relative cost."""
         path = 0 if self._path is None else self._path.nodes
         return path + NODE_RATIO * (self.nodes - path)
@@ -483,7 +483,7 @@ class SupportsBelow:
     def _make_tree(self, size: int) -> PerspectiveTree:
         bar = float(self.form.raise_cutoff(self.bars)[size])
         origin = np.zeros(self.form.m)
-        root = solve_root(self.form, size, bar, origin, self.expired)
+        root = solve_root(self.form, size, bar, origin, self.is_expired)
         room = min(max(comb(self.form.m, min(size, 3)), LEAST_ROOM), MOST_ROOM)
         return PerspectiveTree(self.form, size, bar, np.zeros(self.form.m, dtype=np.bool_), root, (bar, room))
 
@@ -492,7 +492,7 @@ class SupportsBelow:
         if tree is None:
             return MetSupports(np.zeros((0, m), dtype=np.bool_), np.zeros(0, dtype=np.int64), np.zeros(0))
         tree.pool.ctrl[node_pool.KEPT] = 0
-        tree.advance(DELIVERY_NODES, self.expired)
+        tree.advance(DELIVERY_NODES, self.is_expired)
         places = slice(0, int(tree.pool.ctrl[node_pool.KEPT]))
         masks = np.zeros((places.stop, m), dtype=np.bool_)
         masks[:, tree.columns] = tree.pool.kept.mask[places]

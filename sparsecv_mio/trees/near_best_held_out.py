@@ -121,7 +121,7 @@ class NearBestHeldOut:
             return
         fits = self.subsets.fits
         masks = fits.masks(new)
-        fitted = fits.refit(masks, expired=self.is_expired)
+        fitted = fits.refit(masks, is_expired=self.is_expired)
         for mask, point in zip(masks, fitted.points, strict=True):
             if self.is_expired() and self.tried:
                 break

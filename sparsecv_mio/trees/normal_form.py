@@ -264,7 +264,7 @@ class ClusterRelaxation:
         self.form, self.size, self.box = form, size, box or cluster_relaxation.BoxEnds(-everywhere, everywhere)
 
     def solve(
-        self, cluster: IntArray, asked: int, start: FloatArray, stop: Accuracy, expired: Callable[[], bool]
+        self, cluster: IntArray, asked: int, start: FloatArray, stop: Accuracy, is_expired: Callable[[], bool]
     ) -> NodeAnswer:
         """Maximise the dual value of a node.
 
@@ -278,7 +278,7 @@ class ClusterRelaxation:
             Point to start from.
         stop : Accuracy
             Stopping rule; its `steps` limit one round.
-        expired : callable
+        is_expired : callable
             Function that returns True to end with the best value so far.
         """
         active = np.flatnonzero(cluster != OUT)
@@ -286,9 +286,9 @@ class ClusterRelaxation:
         point = self._value(active, cluster, asked, b, np.zeros_like(b))
         first_part = self._first_part(active, cluster, point)
         for _ in range(SET_ROUNDS):
-            if point.dual >= stop.bar or expired():
+            if point.dual >= stop.bar or is_expired():
                 break
-            b, primal, z = self._on_part(first_part, cluster, asked, b, (stop, expired))
+            b, primal, z = self._on_part(first_part, cluster, asked, b, (stop, is_expired))
             value = self._value(active, cluster, asked, b, z)
             point = value if value.dual > point.dual else point
             if point.dual >= stop.bar or primal - value.dual <= stop.near * max(stop.bar - value.dual, 0.0):
@@ -339,7 +339,7 @@ class ClusterRelaxation:
     def _on_part(
         self, part: IntArray, cluster: IntArray, asked: int, start: FloatArray, how: tuple[Accuracy, Callable[[], bool]]
     ) -> tuple[FloatArray, float, FloatArray]:
-        form, (stop, expired) = self.form, how
+        form, (stop, is_expired) = self.form, how
         whole = len(part) == form.m
         G = form.G if whole else np.ascontiguousarray(form.G[np.ix_(part, part)])
         small = Form(G, np.ascontiguousarray(form.c[part]), form.yy, form.steepest)
@@ -353,7 +353,7 @@ class ClusterRelaxation:
                 small, box, choice, stop._replace(steps=min(steps, steps_left)), b, best_b, best_z
             )
             primal, steps_left = min(primal, value), steps_left - steps
-            if taken < steps or expired():
+            if taken < steps or is_expired():
                 break
         point, weights = np.zeros(form.m), np.zeros(form.m)
         point[part], weights[part] = best_b, best_z
@@ -394,7 +394,7 @@ def solve_root(
     size: int,
     bar: float,
     start: FloatArray,
-    expired: Callable[[], bool],
+    is_expired: Callable[[], bool],
     box: cluster_relaxation.BoxEnds | None = None,
     near: float = ROOT_ACCURACY,
     steps: int = ROOT_STEPS,
@@ -411,7 +411,7 @@ def solve_root(
         Cutoff: supports above it are not needed.
     start : (m,) array
         Point to start from: zero, or the solution of a neighbouring size.
-    expired : callable
+    is_expired : callable
         Function that returns True to end with the best dual value so far.
     box : BoxEnds, optional
         Assumed bounds on the coefficients.
@@ -424,7 +424,7 @@ def solve_root(
             np.full(m, cluster_relaxation.NO_CLUSTER, dtype=np.int64),
             Accuracy(bar, NEAR_OF_MANY, STEPS_OF_MANY),
         )
-        point = ClusterRelaxation(form, size, box).solve(everywhere, 0, start, stop, expired)
+        point = ClusterRelaxation(form, size, box).solve(everywhere, 0, start, stop, is_expired)
         return Root(point.dual, point.b, point.h)
     free = np.arange(m)
     b, g, best_b, best_g = start.copy(), np.zeros(m), np.zeros(m), np.zeros(m)

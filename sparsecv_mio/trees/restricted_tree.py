@@ -87,9 +87,9 @@ def solve_with_constraints(
     taus: Sequence[int],
     constraints: SideConstraints,
     *,
-    starts: Sequence[IntArray] = (),
-    effort: int = UNLIMITED,
-    expired: Callable[[], bool] = lambda: False,
+    warm_starts: Sequence[IntArray] = (),
+    node_limit: int = UNLIMITED,
+    is_expired: Callable[[], bool] = lambda: False,
     wrong_signs: WrongSigns | None = None,
 ) -> BestSubsets:
     """Return the best supports of several sizes under side constraints, each with a certified lower bound.
@@ -102,11 +102,11 @@ def solve_with_constraints(
         Maximum sizes.
     constraints : SideConstraints
         Side constraints.
-    starts : sequence of int arrays
+    warm_starts : sequence of int arrays
         Initial supports; those that are not allowed are skipped.
-    effort : int
+    node_limit : int
         Maximum number of nodes for each tau.
-    expired : callable
+    is_expired : callable
         Function that returns True to end the search with its present result.
     wrong_signs : callable, optional
         Function that fits a support from the rows and returns its columns with a wrong sign. Without this function, a
@@ -118,14 +118,14 @@ def solve_with_constraints(
         Supports and bounds for each tau; the value is inf if a tau allows no support.
     """
     form = normal_form(problem)
-    effort = effort if form.is_trusted else min(effort, MOST_TRIED)
-    supports = list(starts)
+    node_limit = node_limit if form.is_trusted else min(node_limit, MOST_TRIED)
+    supports = list(warm_starts)
     cells, nodes, ended = {}, 0, True
     for tau in taus:
         tree = RestrictedTree(form, Family(problem.q, tau, constraints), constraints, wrong_signs)
         for support in supports:
             tree.offer(support)
-        tree.process_nodes(effort, expired)
+        tree.process_nodes(node_limit, is_expired)
         cells[tau], nodes = tree.cell(), nodes + tree.nodes
         ended &= tree.is_finished
         supports.append(cells[tau].support)
@@ -201,7 +201,7 @@ class RestrictedTree:
         closed = not (self.open and self.open.smallest_bound <= self.bar)
         return closed or self.has_overflow or (not self.form.is_trusted and self.nodes >= MOST_TRIED)
 
-    def process_nodes(self, effort: int, expired: Callable[[], bool]) -> None:
+    def process_nodes(self, node_limit: int, is_expired: Callable[[], bool]) -> None:
         """Process the open nodes, the smallest bound first, until none is left or a limit is reached.
 
         The first node is processed whatever the limit, so that a support and a bound are always found.
@@ -210,7 +210,7 @@ class RestrictedTree:
         self.open.search(
             self._visit,
             lambda: float(np.nextafter(self.bar, np.inf)),  # supports at the cutoff are kept
-            lambda: not self.has_overflow and (self.nodes == before or (self.nodes < effort and not expired())),
+            lambda: not self.has_overflow and (self.nodes == before or (self.nodes < node_limit and not is_expired())),
         )
 
     # -- supports -----------------------------------------------------------------------------------------------------
@@ -533,7 +533,7 @@ class TermsBelow:
         First column of the term of each column.
     bars : (m + 1,) array
         Cutoff on the objective for each number of terms; -inf if not requested. Rounding is allowed for here.
-    expired : callable
+    is_expired : callable
         Function that returns True to end a slice early.
 
     Attributes
@@ -544,8 +544,8 @@ class TermsBelow:
         Number of nodes of all trees so far.
     """
 
-    def __init__(self, form: NormalForm, first: IntArray, bars: FloatArray, expired: Callable[[], bool]) -> None:
-        self.form, self.expired, self.bars = form, expired, bars.copy()
+    def __init__(self, form: NormalForm, first: IntArray, bars: FloatArray, is_expired: Callable[[], bool]) -> None:
+        self.form, self.is_expired, self.bars = form, is_expired, bars.copy()
         groups = [np.flatnonzero(first == column).tolist() for column in np.unique(first).tolist()]
         self._constraints = SideConstraints(terms=tuple(Term(tuple(some)) for some in groups if len(some) > 1))
         self._left = np.flatnonzero(bars[: len(groups) + 1] > -np.inf).tolist()
@@ -563,7 +563,7 @@ class TermsBelow:
         return self._spent + (0 if self._tree is None else self._tree.nodes)
 
     @property
-    def effort(self) -> int:
+    def n_spent_nodes(self) -> int:
         """Number of nodes so far, since these trees are of one kind."""
         return self.nodes
 
@@ -595,7 +595,7 @@ class TermsBelow:
             limit = float(self.form.raise_cutoff(self.bars)[size])
             self._tree = TermTree(self.form, family, self._constraints, limit)
         tree = self._tree
-        tree.process_nodes(tree.nodes + min(nodes, TERM_SLICE), self.expired)
+        tree.process_nodes(tree.nodes + min(nodes, TERM_SLICE), self.is_expired)
         met = tree.take_found_supports()
         if tree.is_finished:
             self._spent, self._tree, self._left = self.nodes, None, self._left[1:]

@@ -63,10 +63,10 @@ def fits(form: NormalForm, supports: list[tuple[int, ...]]) -> tuple[Floats, Flo
 def leaf_of(form: NormalForm, size: int, rng: np.random.Generator):
     """Enumerate the supports of some columns; every other time it asks for more effort first."""
 
-    def solve(columns: NDArray[np.int64], effort: int) -> BestSubsets:
+    def solve(columns: NDArray[np.int64], node_limit: int) -> BestSubsets:
         local = list(combinations(range(len(columns)), size))
         f, _ = fits(form, [tuple(columns[list(S)].tolist()) for S in local])
-        best, complete = int(np.argmin(f)), effort > clusters.LEAF_EFFORT or rng.random() < 0.5
+        best, complete = int(np.argmin(f)), node_limit > clusters.LEAF_EFFORT or rng.random() < 0.5
         near = [i for i in range(len(f)) if f[i] <= f[best] * (1 + form.keep) + form.slack] if complete else []
         cell = BestSubset(
             size, np.array(local[best]), float(f[best]) * (1.0 - SAME if complete else 0.7), float(f[best]),
@@ -249,8 +249,8 @@ def test_trees_with_blocks_find_the_best_supports(seed: int, monkeypatch: pytest
     monkeypatch.setattr("sparsecv_mio.trees.every_size.PATH_TREE_ALONE", 0)
     values = {s: value(problem, s) for s in combinations(range(q), tau)}
     least = min(values.values())
-    for effort in (64, 2048, 1 << 30):
-        cell = solve_path(problem, [tau], effort=effort).by_size[tau]
+    for node_limit in (64, 2048, 1 << 30):
+        cell = solve_path(problem, [tau], node_limit=node_limit).by_size[tau]
         assert cell.lower <= least * (1.0 + 1e-9) <= cell.upper * (1.0 + 2e-9)
     assert cell.complete and cell.upper == pytest.approx(least, rel=1e-8)
     assert min(values, key=lambda s: values[s]) in {tuple(sorted(s.tolist())) for s in cell.candidates}
@@ -265,5 +265,5 @@ def test_they_are_used() -> None:
         patch.setattr(listing, "FIRST_NODES", 1)
         patch.setattr(blocks, "LEAST_TIED", 0.0)
         patch.setattr(listing, "BLOCKS_LEAVE", np.inf)
-        solve_path(problem, [8], effort=1 << 14)
+        solve_path(problem, [8], node_limit=1 << 14)
     assert used

@@ -163,8 +163,8 @@ def test_undecided_cells_reach_tied_optima() -> None:
         signs = np.block([[signs, signs], [signs, -signs]])
     X = np.vstack([signs[:, 1:7], 0.5 * signs[:, 1:7] + 0.01])
     problem = case(X, X.sum(axis=1), "2", (0.01, 1.0))
-    for effort in range(4):
-        confirmed(to_end(prepared(problem, False, first_node_limit=effort, max_tries=1)), problem)
+    for node_limit in range(4):
+        confirmed(to_end(prepared(problem, False, first_node_limit=node_limit, max_tries=1)), problem)
 
 
 def test_refit_bounds_its_error() -> None:

@@ -48,7 +48,7 @@ def test_a_bound_that_will_do_is_reached_or_the_best_subset_is_proved(seed: int)
         least = truth[best_of_size(truth, size)]
         value, off = float(least.value), 1e-9 * float(least.value) + least.off
         for share in (0.5, 0.9, 0.999, 1.0, 1.001, 1.2):
-            found = GlmSubsets(subsets.fits.problem).solve([size], enough={size: share * value}).by_size[size]
+            found = GlmSubsets(subsets.fits.problem).solve([size], cutoffs={size: share * value}).by_size[size]
             assert found.lower <= value + off and found.upper >= value - off, (seed, size, share)
             assert isinstance(found.complete, bool)
             assert found.complete or found.lower >= share * value * (1.0 - 1e-12), (seed, size, share)
@@ -103,7 +103,7 @@ def test_trees_that_split_as_often_as_they_can_hold_the_truth(
     problem = (harder if hard else drawn)(7000 + seed, 7)
     truth, nodes = enumerated(problem), 0
     for size in range(1, problem.p + 1):
-        result = GlmSubsets(problem).solve([size], effort=400)
+        result = GlmSubsets(problem).solve([size], node_limit=400)
         best, exact = result.by_size[size], truth[best_of_size(truth, size)]
         nodes += result.nodes
         assert best.lower <= exact.value <= best.upper + exact.off, (seed, size)
@@ -121,8 +121,8 @@ def test_what_a_limit_leaves_is_a_support_with_valid_bounds() -> None:
     y = np.where(X[:, 0] + rng.logistic(size=60) > 0, 1.0, -1.0)
     problem = GlmProblem(X, y, np.ones(60), np.ones(20), 1e-2)
     subsets = GlmSubsets(problem)
-    short, whole = subsets.solve([4], effort=0).by_size[4], subsets.solve([4]).by_size[4]
-    stopped = GlmSubsets(problem).solve([4], expired=lambda: True).by_size[4]
+    short, whole = subsets.solve([4], node_limit=0).by_size[4], subsets.solve([4]).by_size[4]
+    stopped = GlmSubsets(problem).solve([4], is_expired=lambda: True).by_size[4]
     assert whole.complete and whole.upper - whole.lower < 1e-9 * whole.upper
     for best in (short, stopped):
         assert len(best.support) <= 4 and best.lower <= whole.upper and best.upper >= whole.lower
@@ -236,7 +236,7 @@ def test_an_open_size_holds_the_loss_of_its_best_support() -> None:
     low, high = subsets.open_fold_interval(3, best.upper, X, y)
     assert 0.0 < low <= lower <= upper <= high < 100.0 and upper - lower < 1e-9
     assert subsets.open_fold_interval(3, np.inf, X, y) == (0.0, np.inf)
-    assert subsets.open_fold_interval(3, best.upper, X, y, expired=lambda: True) == (0.0, np.inf)
+    assert subsets.open_fold_interval(3, best.upper, X, y, is_expired=lambda: True) == (0.0, np.inf)
 
 
 @pytest.mark.parametrize(("n", "p"), [(400, 60), (60, 300)])
@@ -245,15 +245,15 @@ def test_no_step_takes_long_between_two_looks_at_the_clock(n: int, p: int) -> No
     X = rng.normal(size=(n, p))
     y = np.where(X[:, :5].sum(axis=1) + rng.logistic(size=n) > 0, 1.0, -1.0)
     subsets = GlmSubsets(GlmProblem(X, y, np.ones(n), np.ones(p), 0.3))
-    subsets.solve([5], effort=2)  # kernels are compiled
+    subsets.solve([5], node_limit=2)  # kernels are compiled
     for looks in (0, 1, 5, 25, 120):
         times: list[float] = []
 
-        def expired(times: list[float] = times, looks: int = looks) -> bool:
+        def is_expired(times: list[float] = times, looks: int = looks) -> bool:
             times.append(process_time())
             return len(times) > looks
 
-        best = GlmSubsets(subsets.fits.problem).solve([5], expired=expired).by_size[5]
+        best = GlmSubsets(subsets.fits.problem).solve([5], is_expired=is_expired).by_size[5]
         times.append(process_time())
         assert best.lower <= best.upper < np.inf and max(np.diff(times)) < 0.5
         assert len(times) < looks + 40  # once it has expired, what remains is little

@@ -88,7 +88,7 @@ def test_values_that_the_time_was_over_for_are_bounds(spec: str) -> None:
     assert np.isfinite(off).all()
     for looks in range(4):
         seen = iter(range(looks))
-        values.expired = partial(lambda left: next(left, None) is None, seen)
+        values.is_expired = partial(lambda left: next(left, None) is None, seen)
         value, error = values.values(supports)
         assert (value <= true + off).all() and (value + error >= true - off).all()
         assert looks or np.isinf(error).all()

@@ -69,9 +69,9 @@ def only_by_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Our own trees decide nothing at their first nodes, so that every restricted cell goes to the vendor's solver."""
     whole = size_by_size.solve_with_constraints
 
-    def tree(*args: Any, effort: int, **more: Any) -> BestSubsets:
-        found = whole(*args, effort=effort, **more)
-        if effort > FIRST_NODES:
+    def tree(*args: Any, node_limit: int, **more: Any) -> BestSubsets:
+        found = whole(*args, node_limit=node_limit, **more)
+        if node_limit > FIRST_NODES:
             return found
         left = {"complete": False, "candidates": (), "values": (), "lower": 0.0}
         unproved = {tau: replace(best, **left) for tau, best in found.by_size.items()}

@@ -85,15 +85,15 @@ def drawn(seed: int) -> RandomProblem:
 Solves = Callable[[SparseProblem, list[int], int], list[BestSubsets]]
 
 
-def in_one_call(problem: SparseProblem, taus: list[int], effort: int) -> list[BestSubsets]:
+def in_one_call(problem: SparseProblem, taus: list[int], node_limit: int) -> list[BestSubsets]:
     """Answer for some sizes at once."""
-    return [every_size.solve_path(problem, taus, effort=effort)]
+    return [every_size.solve_path(problem, taus, node_limit=node_limit)]
 
 
-def in_some_calls(problem: SparseProblem, taus: list[int], effort: int) -> list[BestSubsets]:
+def in_some_calls(problem: SparseProblem, taus: list[int], node_limit: int) -> list[BestSubsets]:
     """Answer for some sizes, then others, a few nodes a call, each from where the last one ended."""
-    parts = [(taus, 1), (taus[1::2], 16), (taus[::2], 40), (taus, effort)]
-    return [every_size.solve_path(problem, part, effort=nodes, resume=1 << 20) for part, nodes in parts if part]
+    parts = [(taus, 1), (taus[1::2], 16), (taus[::2], 40), (taus, node_limit)]
+    return [every_size.solve_path(problem, part, node_limit=nodes, resume=1 << 20) for part, nodes in parts if part]
 
 
 def against_enumeration(seed: int, solves: Solves = in_one_call) -> int:
@@ -104,24 +104,24 @@ def against_enumeration(seed: int, solves: Solves = in_one_call) -> int:
     data = standardize(case.data, *how)
     square = (np.ldexp(1.0, every.exponent) / data.y_unit) ** 2
     copies = bool((data.copy_of >= 0).any())
-    effort = (1, 6)[seed % 2] if seed % 5 == 0 else UNLIMITED
+    node_limit = (1, 6)[seed % 2] if seed % 5 == 0 else UNLIMITED
     for gamma in case.gammas:
         taus = [tau for tau in case.taus if tau <= data.q] or [0]
-        results = solves(full_problem(data, gamma), taus, effort)
+        results = solves(full_problem(data, gamma), taus, node_limit)
         for tau, cell, last in ((tau, cell, of is results[-1]) for of in results for tau, cell in of.by_size.items()):
             optima = every.optima(gamma, tau)
             best, slip = optima.best * square, float(optima.value_error.max()) * square
             assert cell.lower <= best + slip
             assert cell.upper >= best - slip - cell.margin
             if not cell.complete:
-                assert effort < UNLIMITED or not last or cell.lower == 0.0 or cell.margin > 0.0
+                assert node_limit < UNLIMITED or not last or cell.lower == 0.0 or cell.margin > 0.0
                 continue
             complete += 1
             assert cell.upper <= best + slip + cell.margin
             tied = {tuple(S) for S in optima.supports[optima.tied(INSIDE, -1.0)].tolist()}
             named = {tuple(data.columns[np.sort(S)].tolist()) for S in cell.candidates}
             assert tied <= named or copies or any(len(S) < tau for S in named)
-        assert results[-1].finished or effort < UNLIMITED
+        assert results[-1].finished or node_limit < UNLIMITED
     return complete
 
 
@@ -151,10 +151,10 @@ def test_a_tree_that_goes_on_takes_no_node_twice() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 40))
     problem = full_problem(standardize(Dataset.from_arrays(X, X.sum(axis=1) + rng.normal(size=60))), 1e-3)
-    first = every_size.solve_path(problem, [12], effort=1024, resume=1 << 20)
+    first = every_size.solve_path(problem, [12], node_limit=1024, resume=1 << 20)
     (tree,) = problem.kept[problem.lam][every_size.STORED_TREES].values()
     nodes, lower = tree.nodes, tree.lower
-    again = every_size.solve_path(problem, [12], effort=1024, resume=1 << 20)
+    again = every_size.solve_path(problem, [12], node_limit=1024, resume=1 << 20)
     assert not first.finished and tree.nodes > nodes and tree.lower >= lower
     assert again.nodes < first.nodes + tree.nodes and again.by_size[12].lower >= first.by_size[12].lower
     assert len(problem.kept[problem.lam][every_size.STORED_TREES]) == 1
@@ -165,8 +165,8 @@ def test_a_search_without_effort_still_has_the_bounds_of_the_roots() -> None:
     X = rng.normal(size=(80, 12))
     data = standardize(Dataset.from_arrays(X, X[:, :4].sum(axis=1) + rng.normal(size=80)))
     problem = full_problem(data, 1.0)
-    none = every_size.solve_path(problem, [1, 2, 4], starts=[], effort=0, expired=lambda: False)
-    full = every_size.solve_path(problem, [1, 2, 4], starts=[], effort=10**6, expired=lambda: False)
+    none = every_size.solve_path(problem, [1, 2, 4], warm_starts=[], node_limit=0, is_expired=lambda: False)
+    full = every_size.solve_path(problem, [1, 2, 4], warm_starts=[], node_limit=10**6, is_expired=lambda: False)
     for tau in (1, 2, 4):
         assert none.nodes == 0 and 0.9 * full.by_size[tau].lower <= none.by_size[tau].lower <= full.by_size[tau].upper
 
@@ -189,7 +189,7 @@ def ended_by_a_bound(seed: int) -> tuple[int, int]:
     taus = np.unique(rng.integers(1, problem.q + 1, size=3)).tolist()
     best = {tau: least(problem, tau) for tau in taus}
     enough = {tau: best[tau] * float(rng.choice([0.6, 0.95, 1.0 - 1e-9, 1.0 + 1e-9, 1.2])) for tau in taus}
-    found = every_size.solve_path(problem, taus, enough=enough).by_size
+    found = every_size.solve_path(problem, taus, cutoffs=enough).by_size
     slip, counts = 1e-9 * problem.yy, [0, 0]
     for tau, cell in found.items():
         assert cell.lower <= best[tau] + slip and cell.upper >= best[tau] - slip

@@ -58,7 +58,7 @@ def long(name: str) -> SparseProblem:
 
 
 def test_time_limit_on_an_endless_instance(solver: Solver, unsolved: SparseProblem) -> None:
-    best_known = solve_path(unsolved, [13], effort=2_000).by_size[13].upper
+    best_known = solve_path(unsolved, [13], node_limit=2_000).by_size[13].upper
     outcome = solver.solve(unsolved, 13, limits=Limits(seconds=0.5))
     assert outcome.stop is Stop.TIME
     assert 0.0 < outcome.lower <= best_known

@@ -295,7 +295,7 @@ def judged(
             problem, subsets = problem.with_gamma(gamma), subsets.with_gamma(gamma)
             truth = enumerated(problem, always)
         n_free = len(free_of(problem))  # columns that tau does not include
-        result = subsets.solve(range(len(always) - n_free, problem.p - n_free + 1), effort=200)
+        result = subsets.solve(range(len(always) - n_free, problem.p - n_free + 1), node_limit=200)
         for tau, best in result.by_size.items():
             size = tau + n_free
             best_set = best_of_size(truth, size)

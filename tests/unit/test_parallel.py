@@ -290,8 +290,8 @@ def test_a_cluster_that_is_lost_costs_no_answer(cluster: DaskCluster, monkeypatc
     assert content(there) == content(grid_search_here())
 
 
-def twice(number: int, *, more: int = 0, expired: Callable[[], bool] | None = None) -> tuple[int, bool | None]:
-    return 2 * number + more, expired and expired()
+def twice(number: int, *, more: int = 0, is_expired: Callable[[], bool] | None = None) -> tuple[int, bool | None]:
+    return 2 * number + more, is_expired and is_expired()
 
 
 def test_a_slice_is_told_when_to_end_where_somebody_says_so() -> None:

@@ -84,19 +84,26 @@ class NativeBackend(Backend):
             return limits.is_cancelled or time.perf_counter() - begin > limits.seconds
 
         starts = [np.asarray(task.start.support, dtype=np.int64)]
-        effort = int(limits.nodes) if math.isfinite(limits.nodes) else UNLIMITED
+        node_limit = int(limits.nodes) if math.isfinite(limits.nodes) else UNLIMITED
         if classes:
-            result = _solve_glm(task, starts, effort, has_expired)
+            result = _solve_glm(task, starts, node_limit, has_expired)
         elif task.constraints.needs == {"force"}:
-            result = _solve_with_forced_columns(task, starts, effort, has_expired)
+            result = _solve_with_forced_columns(task, starts, node_limit, has_expired)
         elif task.constraints.needs:
             from sparsecv_mio.trees.restricted_tree import solve_with_constraints
 
             result = solve_with_constraints(
-                task.squares, [task.tau], task.constraints, starts=starts, effort=effort, expired=has_expired
+                task.squares,
+                [task.tau],
+                task.constraints,
+                warm_starts=starts,
+                node_limit=node_limit,
+                is_expired=has_expired,
             )
         else:
-            result = solve_path(task.squares, [task.tau], starts=starts, effort=effort, expired=has_expired)
+            result = solve_path(
+                task.squares, [task.tau], warm_starts=starts, node_limit=node_limit, is_expired=has_expired
+            )
         seconds = time.perf_counter() - begin
         cell = result.by_size[task.tau]
         if cell.complete:
@@ -122,7 +129,7 @@ class NativeBackend(Backend):
 
 
 def _solve_with_forced_columns(
-    task: ModelTask, starts: list[IntArray], effort: int, expired: Callable[[], bool]
+    task: ModelTask, starts: list[IntArray], node_limit: int, is_expired: Callable[[], bool]
 ) -> BestSubsets:
     """Solve on the columns that are not forced out, after eliminating those in every support (adjusted ones count)."""
     from sparsecv_mio.trees.every_size import solve_path
@@ -132,7 +139,9 @@ def _solve_with_forced_columns(
     inside = np.searchsorted(keep, sorted(task.constraints.forced_in))
     smaller = replace(task.squares.select_columns(keep), forced=inside.astype(np.int64))
     size = task.constraints.columns(task.tau)
-    result = solve_path(smaller, [size], starts=strip_forced_columns(choice, starts), effort=effort, expired=expired)
+    result = solve_path(
+        smaller, [size], warm_starts=strip_forced_columns(choice, starts), node_limit=node_limit, is_expired=is_expired
+    )
     cell = result.by_size[size]
     cell_of_task = replace(
         cell,
@@ -143,7 +152,7 @@ def _solve_with_forced_columns(
     return replace(result, by_size={task.tau: cell_of_task})
 
 
-def _solve_glm(task: ModelTask, starts: list[IntArray], effort: int, expired: Callable[[], bool]) -> BestSubsets:
+def _solve_glm(task: ModelTask, starts: list[IntArray], node_limit: int, is_expired: Callable[[], bool]) -> BestSubsets:
     """Solve with logistic loss on the columns that are not forced out."""
     from sparsecv_mio.trees.glm_subsets import GlmSubsets
 
@@ -157,7 +166,10 @@ def _solve_glm(task: ModelTask, starts: list[IntArray], effort: int, expired: Ca
     with blas_on_one_thread():
         subsets = GlmSubsets(task.problem.select_columns(keep), inside, groups)
         result = subsets.solve(
-            [task.tau], starts=[np.searchsorted(keep, start) for start in starts], effort=effort, expired=expired
+            [task.tau],
+            warm_starts=[np.searchsorted(keep, start) for start in starts],
+            node_limit=node_limit,
+            is_expired=is_expired,
         )
     return result.map_to_columns(keep)
 
@@ -183,4 +195,4 @@ def _load_kernels(perspective: bool) -> None:
     q = 6
     gram = np.full((q, q), 0.5) + 0.5 * np.eye(q)
     toy = SparseProblem(gram, np.linspace(1.0, 2.0, q), 9.0, np.ones(q), 0.1, 20, np.zeros(q), 0.0)
-    solve_path(toy, [2, 3], starts=[np.arange(2)], effort=1 if perspective else 1 << PATH_TREE_ALONE)
+    solve_path(toy, [2, 3], warm_starts=[np.arange(2)], node_limit=1 if perspective else 1 << PATH_TREE_ALONE)

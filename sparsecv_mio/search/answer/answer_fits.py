@@ -208,7 +208,7 @@ class AnswerFits(ABC):
 
     @abstractmethod
     def solve(
-        self, gamma: float, taus: list[int], starts: list[IntArray], effort: int, expired: Callable[[], bool]
+        self, gamma: float, taus: list[int], starts: list[IntArray], node_limit: int, is_expired: Callable[[], bool]
     ) -> BestSubsets:
         """Find the best subsets of some sizes on all rows.
 
@@ -220,9 +220,9 @@ class AnswerFits(ABC):
             Sizes.
         starts : list of int arrays
             Supports to try first.
-        effort : int
+        node_limit : int
             Node limit of a size.
-        expired : callable
+        is_expired : callable
             Function that returns True to end the search with its best supports so far.
         """
 
@@ -284,12 +284,12 @@ class SquaredAnswerFits(AnswerFits):
         return None if has_large_matrices(self.data, 1) else full_problem(self.data, 1.0)
 
     def solve(
-        self, gamma: float, taus: list[int], starts: list[IntArray], effort: int, expired: Callable[[], bool]
+        self, gamma: float, taus: list[int], starts: list[IntArray], node_limit: int, is_expired: Callable[[], bool]
     ) -> BestSubsets:
         from sparsecv_mio.search.problems.all_rows import solve_all_rows  # loads kernels
 
         problem = None if self.problem is None else self.problem.with_gamma(gamma)
-        return solve_all_rows(self.data, gamma, problem, taus, starts, effort, expired)
+        return solve_all_rows(self.data, gamma, problem, taus, starts, node_limit, is_expired)
 
 
 class SmoothAnswerFits(AnswerFits):
@@ -330,9 +330,11 @@ class SmoothAnswerFits(AnswerFits):
         return make_subsets(self.data, np.arange(self.data.n))
 
     def solve(
-        self, gamma: float, taus: list[int], starts: list[IntArray], effort: int, expired: Callable[[], bool]
+        self, gamma: float, taus: list[int], starts: list[IntArray], node_limit: int, is_expired: Callable[[], bool]
     ) -> BestSubsets:
-        return self._whole.with_gamma(gamma).solve(taus, starts=starts, effort=effort, expired=expired)
+        return self._whole.with_gamma(gamma).solve(
+            taus, warm_starts=starts, node_limit=node_limit, is_expired=is_expired
+        )
 
 
 def make_answer_fits(data: StandardData) -> AnswerFits:

@@ -83,7 +83,7 @@ def uses_all_columns(data: StandardData, grid: Grid) -> bool:
 
 
 def compute_distances(
-    snapshot: Snapshot, best: tuple[int, int], expired: Callable[[], bool], over: Callable[[], bool] = lambda: False
+    snapshot: Snapshot, best: tuple[int, int], is_expired: Callable[[], bool], over: Callable[[], bool] = lambda: False
 ) -> FloatArray:
     """Return the distance of every pair from the best one, in standard errors; inf if a fold has no support yet.
 
@@ -95,7 +95,7 @@ def compute_distances(
         State of the search.
     best : tuple of int
         Indices of the pair with the minimum CV error.
-    expired : callable
+    is_expired : callable
         Function that returns True to omit fits of all columns.
     over : callable
         Parameter of `held_out_losses`.
@@ -116,7 +116,10 @@ def compute_distances(
         distances[places] = distances_of_pairs(errors(places), least, *counted)
     if not uses_all_columns(data, context.grid):
         return distances
-    whole, more = make_average_fits(context).losses_of_all_columns(expired), np.full(len(context.grid.gammas), np.inf)
+    whole, more = (
+        make_average_fits(context).losses_of_all_columns(is_expired),
+        np.full(len(context.grid.gammas), np.inf),
+    )
     if whole is not None:
         sound = np.isfinite(whole).all(axis=1)
         more[sound] = distances_of_pairs(whole[sound], least, *counted)
@@ -255,34 +258,34 @@ class Projection:
             self._refitted[key] = made.objective + made.objective_error
         return self._refitted[key] * self.per_row
 
-    def find(self, expired: Callable[[], bool]) -> None:
+    def find(self, is_expired: Callable[[], bool]) -> None:
         """Find a support of every size."""
         if self.intercept is not None:
             return
         if not has_large_matrices(self.data, 1):
             self.problem = row_moments(self.data, slice(0, self.data.n)).problem(self.data, AVERAGE_GAMMA)
         if self.problem is not None and not self.data.restrictions.side_constraints:
-            self._search(self.problem, expired)
+            self._search(self.problem, is_expired)
         else:
             for size in self.sizes:
-                self._solve([size], FIRST_LOOK, expired)
+                self._solve([size], FIRST_LOOK, is_expired)
                 if self.is_near_enough:
                     break
 
-    def prove(self, expired: Callable[[], bool], effort: int) -> None:
-        """Prove the model, and that no model with fewer features is near enough, with at most `effort` nodes a size."""
+    def prove(self, is_expired: Callable[[], bool], node_limit: int) -> None:
+        """Prove the model, and that no smaller model is near enough, with at most `node_limit` nodes a size."""
         tried: set[int] = set()
         while self.intercept is None and (wanted := sorted({self.size(), max(self.size() - 1, self.sizes[0])} - tried)):
-            self._solve(wanted, effort, expired)
+            self._solve(wanted, node_limit, is_expired)
             tried.update(wanted)
 
-    def _search(self, problem: SparseProblem, expired: Callable[[], bool]) -> None:
+    def _search(self, problem: SparseProblem, is_expired: Callable[[], bool]) -> None:
         """Exchange columns of supports of all sizes as long as that lowers objectives."""
         forced, top = self.data.forced, self.data.choice.size(self.sizes[-1])
         search = FoldSearch(0, problem, np.array([problem.lam]), top)
         seeds = make_seed_table([np.setdiff1d(support, forced) for support in self.seeds], top)
         search.learn(seeds, np.full(len(seeds), -1))
-        search.sweep([0, 0], expired)
+        search.sweep([0, 0], is_expired)
         for size in self.sizes:
             more = self.data.choice.size(size)
             if search.has_support(0, more):
@@ -295,13 +298,13 @@ class Projection:
         if np.isfinite(upper):
             self.cells[size] = BestSubset.from_bounds(size, support, upper)
 
-    def _solve(self, sizes: list[int], effort: int, expired: Callable[[], bool]) -> None:
+    def _solve(self, sizes: list[int], node_limit: int, is_expired: Callable[[], bool]) -> None:
         """Store the bounds of the trees of some sizes; sizes that are solved are not repeated."""
         unsolved = [size for size in sizes if size not in self.cells or not self.cells[size].complete]
         if not unsolved:
             return
         starts = [*self.seeds, *(cell.support for cell in self.cells.values())]
-        solved = solve_all_rows(self.data, AVERAGE_GAMMA, self.problem, unsolved, starts, effort, expired)
+        solved = solve_all_rows(self.data, AVERAGE_GAMMA, self.problem, unsolved, starts, node_limit, is_expired)
         for size, cell in solved.by_size.items():
             old = self.cells.get(size)
             if old is not None and not cell.complete:
@@ -327,7 +330,7 @@ def _intercept_alone(aim: Dataset, intercept: Intercept, allowed: float) -> Path
 
 
 def project_mean_model(
-    data: StandardData, mean: MeanModel, allowed: float, most: int, effort: int, expired: Callable[[], bool]
+    data: StandardData, mean: MeanModel, allowed: float, most: int, node_limit: int, is_expired: Callable[[], bool]
 ) -> tuple[PathRow, float | None]:
     """Return the smallest best subset that is near a mean model, and a lower bound for every smaller subset.
 
@@ -341,14 +344,14 @@ def project_mean_model(
         Largest allowed loss per row of the difference from the mean model.
     most : int
         Maximum number of features.
-    effort : int
+    node_limit : int
         Node limit of the proof of a size.
-    expired : callable
+    is_expired : callable
         Function that returns True to end trees with their present bounds.
     """
     aim = Projection(data, mean, allowed, most)
-    aim.find(expired)
-    aim.prove(expired, effort)
+    aim.find(is_expired)
+    aim.prove(is_expired, node_limit)
     return aim.model()
 
 
@@ -391,7 +394,7 @@ class _Pairs:
 
 
 def with_average(
-    record: Record, snapshot: Snapshot, expired: Callable[[], bool], over: Callable[[], bool] = lambda: False
+    record: Record, snapshot: Snapshot, is_expired: Callable[[], bool], over: Callable[[], bool] = lambda: False
 ) -> Record:
     """Return the record with the averaged model.
 
@@ -401,14 +404,14 @@ def with_average(
         Record of the search.
     snapshot : Snapshot
         Snapshot from which the record was built.
-    expired : callable
+    is_expired : callable
         Function that returns True to end trees with their present bounds.
     over : callable
         Parameter of `held_out_losses`.
     """
     context, grid = snapshot.context, snapshot.context.grid
     best = int(np.searchsorted(grid.gammas, record.gamma)), int(np.searchsorted(grid.taus, record.tau))
-    distances = compute_distances(snapshot, best, expired, over)
+    distances = compute_distances(snapshot, best, is_expired, over)
     fits = fits_of_pairs(snapshot, np.flatnonzero(weights_of_pairs(distances)))
     own = PairFit(record.support, record.coefficients, record.intercept, record.refit.proved)
     fits[best[0] * len(grid.taus) + best[1]] = own
@@ -419,19 +422,19 @@ def with_average(
         weights = weights_of_pairs(distances, [pair.model(i) for i, pair in enumerate(said)])
         mean = mean_model(context.data.dataset, fits, weights)
         aim = Projection(context.data, mean, allowed, int(grid.taus[-1]))
-        aim.find(expired)
+        aim.find(is_expired)
         if aim.is_near_enough or max(fits) < first:
             break
         distances[first:] = np.inf  # no size of the grid is near an average that includes fits of all columns
         fits = {i: fit for i, fit in fits.items() if i < first}
-    aim.prove(expired, FIRST_LOOK * ROUND_GROWTH)
+    aim.prove(is_expired, FIRST_LOOK * ROUND_GROWTH)
     model, fewer = aim.model()
     pairs = tuple(replace(pair, weight=weight) for pair, weight in zip(said, weights.tolist(), strict=True))
     missed = model.objective / context.data.dataset.weight_of(slice(0, context.data.n))
     return replace(record, average=Average(tuple(all_pairs.supports), pairs, allowed, missed, model, fewer))
 
 
-def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], bool]) -> Record:
+def with_own_error(record: Record, snapshot: Snapshot, is_expired: Callable[[], bool]) -> Record:
     """Return a record with the error of its averaged model within folds; unchanged if the time runs out.
 
     Parameters
@@ -440,7 +443,7 @@ def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], boo
         Record with an averaged model.
     snapshot : Snapshot
         Snapshot from which the record was built.
-    expired : callable
+    is_expired : callable
         Function that returns True once the time is over.
     """
     average = record.average
@@ -448,19 +451,19 @@ def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], boo
     pairs, supports = average.used, average.supports
     context = snapshot.context
     data, folds, most = context.data.dataset, context.folds, int(context.grid.taus[-1])
-    means = make_average_fits(context).averages_of_folds(pairs, supports, expired)
+    means = make_average_fits(context).averages_of_folds(pairs, supports, is_expired)
     fold_supports, total, heft = list[tuple[str, ...]](), 0.0, 0.0
     if means is None:
         return record
     for fold, (coefficients, intercept) in enumerate(zip(*means, strict=True)):
-        if expired():
+        if is_expired():
             return record
         here = data.take(folds.train_rows(fold))
         training = standardize(
             here, str(context.data.scale), str(context.data.intercept), context.data.restrictions, context.data.loss
         )  # fmt: skip
         mean = MeanModel(coefficients, intercept, tuple(supports[pair.folds[fold]] for pair in pairs))
-        model, _ = project_mean_model(training, mean, average.allowed, most, FIRST_LOOK, expired)
+        model, _ = project_mean_model(training, mean, average.allowed, most, FIRST_LOOK, is_expired)
         rows = data.take(folds.scored_rows(fold))
         predictors = rows.X @ expand_coefficients(model.coefficients, rows.names) + model.intercept
         total += float(weighted_losses(rows, context.data.loss, predictors).sum())

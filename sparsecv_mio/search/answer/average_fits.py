@@ -93,7 +93,7 @@ class AverageFits(ABC):
         """Return the weighted losses of the rows of a fold by an accurate fit of a support."""
 
     @abstractmethod
-    def losses_of_all_columns(self, expired: IsOver) -> FloatArray | None:
+    def losses_of_all_columns(self, is_expired: IsOver) -> FloatArray | None:
         """Return the (G, n) held-out losses of rows of the fits of all columns; None if they are omitted."""
 
     @abstractmethod
@@ -106,7 +106,7 @@ class AverageFits(ABC):
 
     @abstractmethod
     def averages_of_folds(
-        self, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]], expired: IsOver
+        self, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]], is_expired: IsOver
     ) -> tuple[FloatArray, FloatArray] | None:
         """Return the average without each fold: (K, p) coefficients and (K,) intercepts, in units of the file.
 
@@ -116,7 +116,7 @@ class AverageFits(ABC):
             Pairs with a weight.
         supports : sequence of tuples of str
             Supports, to which the pairs refer by index.
-        expired : callable
+        is_expired : callable
             Function that returns True to stop, with the result None.
         """
 
@@ -145,9 +145,9 @@ class SquaredAverageFits(AverageFits):
         made = refit_squares(data, folds.train_rows(fold), support, gamma)
         return np.asarray(made.residuals(data, folds.scored_rows(fold)) ** 2)
 
-    def losses_of_all_columns(self, expired: IsOver) -> FloatArray | None:
+    def losses_of_all_columns(self, is_expired: IsOver) -> FloatArray | None:
         context = self.context
-        return squared_errors_of_all_columns(context.data, context.folds, context.grid.gammas, expired)
+        return squared_errors_of_all_columns(context.data, context.folds, context.grid.gammas, is_expired)
 
     def is_double_enough(self, tau: int) -> bool:
         data = self.context.data
@@ -161,7 +161,7 @@ class SquaredAverageFits(AverageFits):
         return [data.coefficients(every, beta, fits.v_mean, fits.r_mean) for beta in fits.beta]
 
     def averages_of_folds(
-        self, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]], expired: IsOver
+        self, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]], is_expired: IsOver
     ) -> tuple[FloatArray, FloatArray] | None:
         data, folds, largest = self.context.data, self.context.folds, int(self.context.grid.taus[-1])
         coefficients, intercepts = np.zeros((folds.k, data.dataset.p)), np.zeros(folds.k)
@@ -225,7 +225,7 @@ class SmoothAverageFits(AverageFits):
         data, folds = self.context.data, self.context.folds
         return refit_glm(data, folds.train_rows(fold), support, gamma).losses(data, folds.scored_rows(fold))[0]
 
-    def losses_of_all_columns(self, expired: IsOver) -> FloatArray | None:
+    def losses_of_all_columns(self, is_expired: IsOver) -> FloatArray | None:
         data, plan, every = self.context.data, self.context.folds, [np.arange(self.context.data.q)]
         if data.q > WIDE:
             return None
@@ -234,7 +234,7 @@ class SmoothAverageFits(AverageFits):
         for fold in range(plan.k):
             rows = plan.scored_rows(fold)
             for g in range(len(losses)):
-                if expired():
+                if is_expired():
                     return None
                 losses[g, rows] += problems.fold(fold, g).row_losses(every)[1][0] / heft[rows]
         return np.asarray(losses / np.maximum(np.bincount(plan.all_scored, minlength=data.n), 1))
@@ -249,12 +249,12 @@ class SmoothAverageFits(AverageFits):
         return [(row.coefficients, row.intercept) for row in rows]
 
     def averages_of_folds(
-        self, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]], expired: IsOver
+        self, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]], is_expired: IsOver
     ) -> tuple[FloatArray, FloatArray] | None:
         data, plan, problems = self.context.data, self.context.folds, self._make_problems()
         coefficients, intercepts = np.zeros((plan.k, data.dataset.p)), np.zeros(plan.k)
         for fold in range(plan.k):
-            if expired():
+            if is_expired():
                 return None
             for g, gamma in enumerate(self.context.grid.gammas.tolist()):
                 here = [pair for pair in pairs if pair.gamma == gamma]

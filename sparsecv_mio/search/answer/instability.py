@@ -318,7 +318,7 @@ def stability_table(
     now: PairBounds,
     best: Sequence[BestSubsets],
     weights: tuple[float, ...],
-    expired: Callable[[], bool] = lambda: False,
+    is_expired: Callable[[], bool] = lambda: False,
 ) -> StabilityTable:
     """Compute instabilities of pairs by ascending lower bound, as long as a pair may be the best for some weight.
 
@@ -332,7 +332,7 @@ def stability_table(
         Best subsets of the full data, by gamma.
     weights : tuple of float
         Weights of the instability.
-    expired : callable
+    is_expired : callable
         Function that returns True to leave the other instabilities unknown.
     """
     context, shape = instabilities.context, now.lower.shape
@@ -344,7 +344,7 @@ def stability_table(
     least = np.full(len(weights), np.inf)
     for place in np.argsort(table.h_lower, axis=None, kind="stable"):
         g, t = (int(i) for i in np.unravel_index(int(place), shape))
-        if table.h_lower[g, t] >= least.max() or expired():
+        if table.h_lower[g, t] >= least.max() or is_expired():
             break
         interval = instabilities.pair_instability(g, t, best[g].by_size[taus[t]])
         table.lower[g, t], table.upper[g, t] = (

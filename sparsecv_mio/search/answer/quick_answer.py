@@ -128,7 +128,7 @@ def select_on_all_rows(data: StandardData, gamma: float, taus: Sequence[int], un
 
 def order_columns(
     data: StandardData, folds: FoldPlan | None, which: Sequence[int], gamma: float, top: int,
-    expired: Callable[[], bool],
+    is_expired: Callable[[], bool],
 ) -> list[IntArray]:  # fmt: skip
     """Return the columns in the order in which some folds would take them into a model, forced ones first.
 
@@ -142,7 +142,7 @@ def order_columns(
     gamma : float
     top : int
         Columns to select one after the other; with another loss than the squared one none is.
-    expired : callable
+    is_expired : callable
         True ends the selection: the other columns follow in the order of their separate effects.
     """
     if not data.loss.is_quadratic:
@@ -154,8 +154,8 @@ def order_columns(
         some = which[begin : begin + at_once]
         sums = weighted.squares_and_slopes(some)
         selection = ForwardSelection(weighted, some, *sums, gamma_to_lam(gamma), min(top, data.q))
-        if not expired():
-            selection.pick_columns(expired)
+        if not is_expired():
+            selection.pick_columns(is_expired)
         orders += selection.order()
     return orders
 

@@ -333,8 +333,8 @@ class Descent(Watched):
         )
         if goes:
             self.here, journal.lined, journal.certain = row, False, True
-            expired = self.context.deadline.has_expired()
-            journal.proposed = [] if expired else [point.gamma for point in self._proposals(row)]
+            is_expired = self.context.deadline.has_expired()
+            journal.proposed = [] if is_expired else [point.gamma for point in self._proposals(row)]
         elif better:
             journal.proposed = [gamma]
 

@@ -65,7 +65,7 @@ class Lister:
         Data in standard coordinates.
     folds : FoldPlan or None
         Folds of the training sets; None for all rows.
-    expired : callable
+    is_expired : callable
         Function that returns True once the search has to end.
 
     Attributes
@@ -77,9 +77,9 @@ class Lister:
     """
 
     def __init__(
-        self, sets: gamma_fits.TrainingSets, data: StandardData, folds: FoldPlan | None, expired: Callable[[], bool]
+        self, sets: gamma_fits.TrainingSets, data: StandardData, folds: FoldPlan | None, is_expired: Callable[[], bool]
     ) -> None:
-        self.sets, self.data, self.expired, self.nodes = sets, data, expired, 0
+        self.sets, self.data, self.is_expired, self.nodes = sets, data, is_expired, 0
         single = folds is not None and bool(np.all(folds.left_sizes == 1) and np.all(folds.sizes == 1))
         self._whole: SparseProblem | None = None
         self.evaluated: gamma_fits.TrainingSets | gamma_fits.LeftOutRows = sets
@@ -127,21 +127,21 @@ class Lister:
         return self._collect_lists(lam, {size: () for size in bars}, bars)
 
     def _collect_lists(self, lam: float, starts: Supports, bars: Mapping[int, FloatArray] | None) -> Lists | None:
-        if self.expired():
+        if self.is_expired():
             return None
         lists = {size: BarList(np.full(self.sets.k, -np.inf)) for size in starts}
         unlisted = np.arange(self.sets.k)
         if self._whole is not None:
             unlisted = self._shared(lam, starts, bars, lists)
         for fold in unlisted.tolist():
-            if self.expired():
+            if self.is_expired():
                 return None
             problem = self.sets.problems[fold].with_gamma(2.0 * lam)
             if bars is None:
                 self._solve(fold, problem, starts, lists)
             elif not self._grow_fold_tree(fold, problem, bars, lists):
                 return None
-        return None if self.expired() else lists
+        return None if self.is_expired() else lists
 
     # -- folds of one row ---------------------------------------------------------------------------------------------
 
@@ -198,7 +198,9 @@ class Lister:
             return np.zeros((0, q), dtype=bool)
         solved, fits = (rows.V, rows.beta, rows.value), (rows.W[:, group], rows.e[group], rows.leverage[group])
         places = {size: row for row, size in enumerate(inner)}
-        state, finished = alive_folds.grow(solved, fits, places, bar, form.copies, margin, MOST_NODES + 1, self.expired)
+        state, finished = alive_folds.grow(
+            solved, fits, places, bar, form.copies, margin, MOST_NODES + 1, self.is_expired
+        )
         if not finished:
             return None
         self.nodes += int(state.ctrl[alive_folds.NODES])
@@ -209,7 +211,7 @@ class Lister:
     def _solve(self, fold: int, problem: SparseProblem, starts: Supports, found: Lists) -> None:
         """Find the optima by separate trees of the training set."""
         first = [support for supports in starts.values() for support in supports]
-        best = solve_path(problem, list(starts), starts=first, effort=MOST_NODES, expired=self.expired)
+        best = solve_path(problem, list(starts), warm_starts=first, node_limit=MOST_NODES, is_expired=self.is_expired)
         self.nodes += best.nodes
         others = np.arange(self.sets.q)
         for size in starts:
@@ -233,7 +235,7 @@ class Lister:
                 inner[size] = max(inner[size], float(form.raise_cutoff(bar[fold])))
                 wanted.setdefault(size, []).append(tau)
         listed, nodes = list_supports_by_size(
-            form, form.solve_all_columns(), inner, MOST_NODES, MOST_TRIED, self.expired
+            form, form.solve_all_columns(), inner, MOST_NODES, MOST_TRIED, self.is_expired
         )
         self.nodes += nodes
         if listed is None:
@@ -311,7 +313,9 @@ class BestOverGamma:
         """Return the best known subset of every size at one lam, with its bounds."""
         if lam not in self._cells:
             here = self._problem.with_gamma(2.0 * lam)
-            solved = solve_path(here, self.sizes, starts=self._last, effort=MOST_NODES, expired=self.lister.expired)
+            solved = solve_path(
+                here, self.sizes, warm_starts=self._last, node_limit=MOST_NODES, is_expired=self.lister.is_expired
+            )
             self.lister.nodes += solved.nodes
             self._cells[lam] = solved.by_size
             self._last = [cell.support for cell in solved.by_size.values()]

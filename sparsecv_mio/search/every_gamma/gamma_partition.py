@@ -110,7 +110,7 @@ class GammaPartition:
         The interval.
     gap : float
         Relative gap at which the search ends; positive.
-    expired : callable
+    is_expired : callable
 
     Attributes
     ----------
@@ -122,8 +122,8 @@ class GammaPartition:
         Pieces that need no more work.
     """
 
-    def __init__(self, lists: EndLists, ends: tuple[float, float], gap: float, expired: Callable[[], bool]) -> None:
-        self.lists, self.ends, self.gap, self.expired = lists, ends, gap, expired
+    def __init__(self, lists: EndLists, ends: tuple[float, float], gap: float, is_expired: Callable[[], bool]) -> None:
+        self.lists, self.ends, self.gap, self.is_expired = lists, ends, gap, is_expired
         self.sizes: Sequence[int] = lists.all_rows.sizes
         self.best: ErrorAtLam | None = None
         self.done: list[Piece] = []
@@ -171,15 +171,15 @@ class GammaPartition:
         guesses = {}
         for place, piece in tuple(self._unseen.items()):
             first_piece = piece
-            if not self.expired():
+            if not self.is_expired():
                 first_piece, guesses[place] = self._make_first_piece(piece.size, piece.low, piece.high)
             with self._lock:
                 del self._unseen[place]
                 self._push(first_piece)
-        if not self.expired():
+        if not self.is_expired():
             best = min(guesses, key=lambda place: guesses[place])[0]
             for lam in sorted(self.grid, key=lambda lam: abs(np.log(lam / best))):
-                if self.expired():
+                if self.is_expired():
                     return
                 self._solve(lam)
 
@@ -226,12 +226,12 @@ class GammaPartition:
         ends = (piece.low, piece.high)
         for lam in ends:
             if not self.lists.solve(lam, [piece.size]):
-                return piece if self.expired() else replace(piece, closed=True)
+                return piece if self.is_expired() else replace(piece, closed=True)
         for lam in set(ends) - self._widened:
             self._widen(lam, piece)
         fits = self.lists.candidate_fits(*ends, piece.size)
         if fits is None:
-            return piece if self.expired() else replace(piece, closed=True)
+            return piece if self.is_expired() else replace(piece, closed=True)
         values = fits.values(piece.low), fits.values(piece.high)
         errors = [self._score(fits.fold, side, lam, piece.size) for side, lam in zip(values, ends, strict=True)]
         return _bound_piece(replace(piece, errors=np.stack(errors)), fits, *values)
@@ -395,7 +395,7 @@ CURVE_POINTS = 400  # number of points of the curve, in addition to the ends of 
 
 
 def make_continuous_record(
-    asked: IntervalSearch, pieces: Sequence[Piece], size: int | None, expired: Callable[[], bool]
+    asked: IntervalSearch, pieces: Sequence[Piece], size: int | None, is_expired: Callable[[], bool]
 ) -> Continuous:
     """Convert pieces to the units of the file.
 
@@ -407,13 +407,13 @@ def make_continuous_record(
         Pieces that cover every size and gamma.
     size : int or None
         Number of features of the curve.
-    expired : callable
+    is_expired : callable
         Function that returns True once no more points are to be added to the curve.
     """
     numbers: dict[tuple[int, ...], int] = {}
     with np.errstate(over="ignore", invalid="ignore"):  # a bound that overflows says nothing
         by_size = _pieces(pieces, asked.cv_error_factor, numbers)
-        curve = _curve(asked, [piece for piece in pieces if piece.size == size and piece.fits is not None], expired)
+        curve = _curve(asked, [piece for piece in pieces if piece.size == size and piece.fits is not None], is_expired)
     names, q = asked.standard.names, asked.standard.q
     made = [replace(piece, tau=tau) for tau in asked.taus for piece in by_size.get(min(tau, q), ())]
     supports = tuple(tuple(names[j] for j in support) for support in numbers)
@@ -442,7 +442,7 @@ def _pieces(
 
 
 def _curve(
-    asked: IntervalSearch, pieces: Sequence[Piece], expired: Callable[[], bool]
+    asked: IntervalSearch, pieces: Sequence[Piece], is_expired: Callable[[], bool]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return gammas and CV errors at ends of some pieces and between them, where rounding leaves their digits."""
     pieces = sorted(pieces, key=lambda piece: piece.low)
@@ -455,7 +455,7 @@ def _curve(
         (lam, pieces[i]) for lam, i in zip(inner, before.tolist(), strict=True) if i >= 0 and lam < pieces[i].high
     ]
     for lam, piece in (between[i] for i in coarse_first(len(between))):
-        if expired():
+        if is_expired():
             break
         if piece.fits is not None:
             points[lam] = held_out(piece.fits.fold, piece.fits.values(lam))
@@ -618,10 +618,10 @@ class IntervalSearch:
     def _make_search(self, data: StandardData) -> GammaPartition:
         from sparsecv_mio.search.every_gamma.gamma_lists import BestOverGamma, EndLists, Lister
 
-        expired, folds = self.clock.has_expired, self.question.folds
-        lister = Lister(TrainingSets.from_folds(data, folds), data, folds, expired)
+        is_expired, folds = self.clock.has_expired, self.question.folds
+        lister = Lister(TrainingSets.from_folds(data, folds), data, folds, is_expired)
         lists = EndLists(lister, BestOverGamma(lister, self._sizes(data)))
-        return GammaPartition(lists, self.ends, self.question.options.gap, expired)
+        return GammaPartition(lists, self.ends, self.question.options.gap, is_expired)
 
     @property
     def cv_error_factor(self) -> float:

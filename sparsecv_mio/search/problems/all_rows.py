@@ -51,8 +51,8 @@ def solve_any(
     problem: SparseProblem,
     taus: list[int],
     starts: list[IntArray],
-    effort: int,
-    expired: Callable[[], bool],
+    node_limit: int,
+    is_expired: Callable[[], bool],
 ) -> BestSubsets:
     """Find the best supports of some sizes by trees of this package, under the restrictions of the data.
 
@@ -66,17 +66,17 @@ def solve_any(
         Sizes to solve.
     starts : list of int arrays
         Supports to try first.
-    effort : int
+    node_limit : int
         Node limit of a tau.
-    expired : callable
+    is_expired : callable
         Function that returns True to end the search with its present supports.
     """
     if not data.restrictions.side_constraints:
-        return solve_path(problem, taus, starts=starts, effort=effort, expired=expired)
+        return solve_path(problem, taus, warm_starts=starts, node_limit=node_limit, is_expired=is_expired)
     constraints = constraints_of(data)
     signs = find_wrong_signs(data, slice(0, data.n), 2.0 * problem.lam, constraints.interval(data.q))
     return solve_with_constraints(
-        problem, taus, constraints, starts=starts, effort=effort, expired=expired, wrong_signs=signs
+        problem, taus, constraints, warm_starts=starts, node_limit=node_limit, is_expired=is_expired, wrong_signs=signs
     )
 
 
@@ -86,8 +86,8 @@ def solve_all_rows(
     problem: SparseProblem | None,
     taus: list[int],
     starts: list[IntArray],
-    effort: int,
-    expired: Callable[[], bool],
+    node_limit: int,
+    is_expired: Callable[[], bool],
 ) -> BestSubsets:
     """Find the best supports of some sizes of the full data by trees of this package, with or without a Gram matrix.
 
@@ -101,15 +101,15 @@ def solve_all_rows(
         Problem of these data at `gamma`; None if there are too many columns for a Gram matrix.
     """
     if problem is not None:
-        return solve_any(data, problem, taus, starts, effort, expired)
-    whole = make_full_data_fold(data, gamma, expired)
+        return solve_any(data, problem, taus, starts, node_limit, is_expired)
+    whole = make_full_data_fold(data, gamma, is_expired)
     whole.search(taus)
-    each = [solve_by_rows(data, whole, tau, gamma, expired, effort) for tau in taus]
+    each = [solve_by_rows(data, whole, tau, gamma, is_expired, node_limit) for tau in taus]
     cells = {tau: solved.by_size[tau] for tau, solved in zip(taus, each, strict=True)}
     return BestSubsets(cells, sum(solved.nodes for solved in each), all(solved.finished for solved in each))
 
 
-def make_full_data_fold(data: StandardData, gamma: float, expired: Callable[[], bool]) -> WideFold:
+def make_full_data_fold(data: StandardData, gamma: float, is_expired: Callable[[], bool]) -> WideFold:
     """Return the rows of the full data at a gamma, none held out. O(n^2 q).
 
     Parameters
@@ -118,15 +118,20 @@ def make_full_data_fold(data: StandardData, gamma: float, expired: Callable[[], 
         Data in standard coordinates.
     gamma : float
         Ridge weight.
-    expired : callable
+    is_expired : callable
         Function that returns True to end computations on the rows early.
     """
     rows = np.arange(data.n)
-    return WideFold(WideRows.from_data(data, rows, rows[:0], gamma), expired)
+    return WideFold(WideRows.from_data(data, rows, rows[:0], gamma), is_expired)
 
 
 def solve_by_rows(
-    data: StandardData, whole: WideFold, tau: int, gamma: float, expired: Callable[[], bool], effort: int = UNLIMITED
+    data: StandardData,
+    whole: WideFold,
+    tau: int,
+    gamma: float,
+    is_expired: Callable[[], bool],
+    node_limit: int = UNLIMITED,
 ) -> BestSubsets:
     """Find the best subset of one size of the full data; by a tree on the rows if screening leaves many columns.
 
@@ -140,24 +145,26 @@ def solve_by_rows(
         Size.
     gamma : float
         Ridge weight.
-    expired : callable
+    is_expired : callable
         Function that returns True to end the search with its present bounds.
-    effort : int
+    node_limit : int
         Node limit, as for `solve_path`.
     """
     seen, nodes = whole.survivors(tau), 0
-    if len(seen.columns) > PART_COLUMNS and not expired():
-        branched, nodes = whole.branch(tau, most=effort)
+    if len(seen.columns) > PART_COLUMNS and not is_expired():
+        branched, nodes = whole.branch(tau, most=node_limit)
         seen = replace(branched, lower=max(branched.lower, seen.lower))
     support = whole.incumbent(tau)
     start = support if support is not None else np.zeros(0, dtype=np.int64)
     cell = BestSubset.from_bounds(tau, start, lower=seen.lower)
-    if len(seen.columns) > PART_COLUMNS or expired():
+    if len(seen.columns) > PART_COLUMNS or is_expired():
         return BestSubsets({tau: cell}, nodes, False)
     small = data.only(seen.columns)
     problem = row_moments(small, slice(0, data.n)).problem(small, gamma)
     starts = locate_supports(seen.columns, [support] if support is not None else [])
-    result = solve_path(problem, [tau], starts=starts, effort=effort, expired=expired).map_to_columns(seen.columns)
+    result = solve_path(
+        problem, [tau], warm_starts=starts, node_limit=node_limit, is_expired=is_expired
+    ).map_to_columns(seen.columns)
     cell = result.by_size[tau]
     if not cell.complete:
         result.by_size[tau] = replace(cell, lower=max(cell.lower, seen.lower))

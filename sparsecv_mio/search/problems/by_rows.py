@@ -210,12 +210,12 @@ class RowsProblem(FoldProblem):
             return solved.add_forced_columns(reduced.choice.size, reduced.choice.make_support, [size]).map_to_columns(
                 columns
             )
-        until, enough = (
+        until, cutoffs = (
             Moment(is_expired, context.deadline.remaining_seconds),
             None if cutoff == np.inf else {size: cutoff},
         )
         return context.hands.do(
-            solve_path, problem, [size], starts=places, effort=node_limit, until=until, enough=enough
+            solve_path, problem, [size], warm_starts=places, node_limit=node_limit, until=until, cutoffs=cutoffs
         ).map_to_columns(columns)  # fmt: skip
 
     # -- fits and held-out losses -------------------------------------------------------------------------------------

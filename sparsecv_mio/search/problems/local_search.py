@@ -153,7 +153,7 @@ class FoldSearch:
         """Best known supports in the form that kernels need."""
         return kernel.BestKnown(self.value, self.columns, self.settled)
 
-    def sweep(self, order: Iterable[int], expired: Callable[[], bool]) -> None:
+    def sweep(self, order: Iterable[int], is_expired: Callable[[], bool]) -> None:
         """Walk up and down the sizes at the gammas of `order`, each from the supports found before.
 
         A first part of the work is done even if the time is over.
@@ -163,10 +163,10 @@ class FoldSearch:
         scratch = local_search.new_tableau(self.problem.q, self.top)
         visits, phase = np.array(list(order), dtype=np.int64), np.zeros(5, dtype=np.int64)
         while not kernel.sweep(scratch, self._moments, self.lams, self._kernel_supports, visits, phase, QUICK_WORK):
-            if expired():
+            if is_expired():
                 return
 
-    def begin(self, seeds: IntArray, middle: int, expired: Callable[[], bool]) -> None:
+    def begin(self, seeds: IntArray, middle: int, is_expired: Callable[[], bool]) -> None:
         """Walk at the middle gamma, and refit the supports at every other gamma.
 
         Parameters
@@ -175,16 +175,16 @@ class FoldSearch:
             Supports to try at every gamma.
         middle : int
             Index of that gamma.
-        expired : callable
+        is_expired : callable
             Function that returns True once the search has to end.
         """
         self.learn(seeds, np.full(len(seeds), -1))
-        self.sweep([middle], expired)
+        self.sweep([middle], is_expired)
         supports = self.best_supports()[middle, np.isfinite(self.value[middle])]
         self.learn(supports, np.full(len(supports), -1))
 
     def exchange(
-        self, seeds: IntArray, at: IntArray, order: Sequence[int], thorough: bool, expired: Callable[[], bool]
+        self, seeds: IntArray, at: IntArray, order: Sequence[int], thorough: bool, is_expired: Callable[[], bool]
     ) -> None:
         """Try the supports of other folds, and walk on; if `thorough`, exclude columns in turn.
 
@@ -196,17 +196,17 @@ class FoldSearch:
             Parameter of `sweep`.
         thorough : bool
             True to exclude columns in turn.
-        expired : callable
+        is_expired : callable
             Function that returns True once the search has to end.
         """
-        if expired():  # after a late answer of a worker, this call only returns the paths already known
+        if is_expired():  # after a late answer of a worker, this call only returns the paths already known
             return
         self.learn(seeds, at)
-        self.sweep(order, expired)
+        self.sweep(order, is_expired)
         if thorough:
             for g in range(len(self.lams)):
-                self.keep_columns_out(g, expired)
-            self.sweep(order, expired)
+                self.keep_columns_out(g, is_expired)
+            self.sweep(order, is_expired)
 
     def learn(self, seeds: IntArray, at: IntArray) -> None:
         """Store those of some supports that are the best of their size by the training objective of this fold.
@@ -246,7 +246,7 @@ class FoldSearch:
         """Return the best known supports (G, top + 1, top), in columns of the data; -1 beyond their size."""
         return np.append(self.among, NO_COLUMN)[self.columns]
 
-    def keep_columns_out(self, g: int, expired: Callable[[], bool]) -> None:
+    def keep_columns_out(self, g: int, is_expired: Callable[[], bool]) -> None:
         """Exclude at one gamma each column of each best support in turn, and continue the search from there.
 
         A support that was treated in this way before, at another gamma, is skipped.
@@ -258,7 +258,7 @@ class FoldSearch:
             kernel.supports_at_gamma(self._kernel_supports, g),
         )
         for size in range(1, min(self.top, problem.q - 1) + 1):
-            if expired():
+            if is_expired():
                 return
             if self._key(g, size) in self._kept_out:
                 continue
@@ -337,7 +337,7 @@ class FoldSearch:
 
 def improve_search(
     search: FoldSearch, improve: Callable[..., None], taus: IntArray, rows: tuple[FloatArray, FloatArray],
-    expired: Callable[[], bool],
+    is_expired: Callable[[], bool],
 ) -> SearchStanding:  # fmt: skip
     """Improve a search, refit and score its supports, and return its results.
 
@@ -346,13 +346,13 @@ def improve_search(
     search : FoldSearch
         Search to improve.
     improve : callable
-        Function `(search, expired=...)` that improves the search.
+        Function `(search, is_expired=...)` that improves the search.
     taus, rows
         Parameters of `FoldSearch.paths`.
-    expired : callable
+    is_expired : callable
         Function that returns True once the search has to end.
     """
-    improve(search, expired=expired)
+    improve(search, is_expired=is_expired)
     search.paths(taus, *rows)
     return search.standing
 

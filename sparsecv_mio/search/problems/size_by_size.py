@@ -146,8 +146,8 @@ class RestrictedProblem(SquaredProblem):
         rows = slice(0, data.n) if self.fold == ALL_ROWS else folds.train_rows(self.fold)
         signs = find_wrong_signs(data, rows, 2.0 * self.problem.lam, self.constraints.interval(data.q))
         return solve_with_constraints(
-            self.problem, list(sizes), self.constraints, starts=warm_starts, effort=node_limit, expired=is_expired,
-            wrong_signs=signs,
+            self.problem, list(sizes), self.constraints, warm_starts=warm_starts, node_limit=node_limit,
+            is_expired=is_expired, wrong_signs=signs,
         )  # fmt: skip
 
     def _list_near_ties(self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:

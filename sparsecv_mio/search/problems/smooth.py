@@ -157,7 +157,7 @@ class SmoothProblem(FoldProblem):
         """Bound the held-out loss of every fit of some sizes by ellipsoids of the level sets."""
         rows, subsets = self._held_out_rows(), self._with_supports(supports)
         ends = [
-            subsets.open_fold_interval(size, float(upper), *rows, expired=is_expired)
+            subsets.open_fold_interval(size, float(upper), *rows, is_expired=is_expired)
             for size, upper in zip(sizes, objective_upper, strict=True)
         ]
         lower, upper = np.array(ends).T
@@ -167,7 +167,7 @@ class SmoothProblem(FoldProblem):
         """Return (K,) upper bounds on objectives and (K,) held-out losses, of fits near the full-data fit."""
         fits = self.subsets.fits
         masks = fits.masks([support])
-        point = fits.refit(masks, expired=is_expired).points[0]
+        point = fits.refit(masks, is_expired=is_expired).points[0]
         return self.find_left_out(self).values(masks[0], point, is_expired)
 
     def make_near_optimal_list(self, size: int, supports: Sequence[IntArray], is_expired: IsExpired) -> NearBestHeldOut:

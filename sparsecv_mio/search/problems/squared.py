@@ -87,10 +87,10 @@ class SquaredProblem(FoldProblem):
             solve_path,
             self.problem,
             list(sizes),
-            starts=list(warm_starts),
-            effort=node_limit,
+            warm_starts=list(warm_starts),
+            node_limit=node_limit,
             until=Moment(is_expired, context.deadline.remaining_seconds),
-            enough=cutoffs,
+            cutoffs=cutoffs,
             resume=resume if node_limit else 0,
         )
 

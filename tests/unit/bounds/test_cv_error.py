@@ -79,7 +79,9 @@ def test_stop_leaves_valid_intervals() -> None:
     data = random_data(3)
     stop = threading.Event()
     stop.set()
-    table = compute_bounds(standardize(data), make_folds("5", data), [1.0], [2], hooks=BoundsHooks(expired=stop.is_set))
+    table = compute_bounds(
+        standardize(data), make_folds("5", data), [1.0], [2], hooks=BoundsHooks(is_expired=stop.is_set)
+    )
     assert np.isinf(table.upper).any() and table.cv_interval(0, 0).upper == np.inf
     assert table.to_dict()["table"][0]["upper"] is None
 

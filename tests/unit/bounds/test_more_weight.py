@@ -88,9 +88,9 @@ def test_they_say_something_and_end_when_told() -> None:
     rows = RowsTogether(problem, (X.T @ X, X.T @ u, float(u @ u)))
     # of the ridge fit of all columns: no support is better
     known = Known(np.full((1, 1), value), np.full((1, 1), error))
-    for expired, least in ((True, 0.0), (False, 0.3 * error)):
+    for is_expired, least in ((True, 0.0), (False, 0.3 * error)):
         bounds, wanted = HeldOutWeightedBounds(np.array([0.1]), np.array([2])), np.ones((1, 1), dtype=bool)
-        bounds.bound_pairs(rows, wanted, known, lambda expired=expired: expired)
+        bounds.bound_pairs(rows, wanted, known, lambda is_expired=is_expired: is_expired)
         found = bounds.held_out_errors(known.values)[0, 0]
         assert found > least if least else found == 0.0
 
@@ -137,7 +137,7 @@ def correlated(seed: int) -> tuple[RowsTogether, Known, float]:
         V[:70].T @ V[:70], V[:70].T @ r[:70], float(r[:70] @ r[:70]), np.ones(40), 0.005, 70, X[:70].mean(axis=0),
         float(y[:70].mean()), forced=np.array([], dtype=np.int64),
     )  # fmt: skip
-    best = solve_path(problem, [9], effort=0).by_size[9]
+    best = solve_path(problem, [9], node_limit=0).by_size[9]
     b = np.linalg.solve(problem.M[np.ix_(best.support, best.support)], problem.c[best.support])
     error = float(((r[70:] - V[70:][:, best.support] @ b) ** 2).sum())
     rows = RowsTogether(problem, (V[70:].T @ V[70:], V[70:].T @ r[70:], float(r[70:] @ r[70:])))

@@ -95,9 +95,9 @@ def test_a_tree_grows_to_its_end_or_is_given_up() -> None:
     state, ended = kernel.grow(solved, fits, rows, np.full((2, 3), np.inf), copies, margin, 10**6, lambda: False)
     asked, _ = finish(asked, problem, 1e-9, 10**6)
     assert ended and np.allclose(state.answers.best, asked.answers.best[:, :3], rtol=1e-9)
-    for most, expired in ((0, False), (10**6, True)):
+    for most, is_expired in ((0, False), (10**6, True)):
         state, ended = kernel.grow(
-            solved, fits, rows, np.full((2, 3), np.inf), copies, margin, most, lambda ended=expired: ended
+            solved, fits, rows, np.full((2, 3), np.inf), copies, margin, most, lambda ended=is_expired: ended
         )
         assert not ended and state.ctrl[kernel.NODES] == 0
 

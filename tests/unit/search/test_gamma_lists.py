@@ -14,7 +14,7 @@ from sparsecv_mio.search.every_gamma.gamma_lists import BestOverGamma, EndLists
 def test_the_clock_ends_a_list() -> None:
     one = interval_problem(6, "5")
     lister = one.lister()
-    lister.expired = lambda: True
+    lister.is_expired = lambda: True
     assert lister.optima(0.1, {2: ()}) is None and lister.list_supports(0.1, {2: np.ones(one.folds.k)}) is None
 
 

@@ -50,8 +50,8 @@ def test_without_time_it_begins_with_the_supports_of_the_folds() -> None:
     found = sc.solve(data, folds="3", gammas=0.5, taus=2)
     assert found.support == ("a", "b") and set(found.chosen_folds.supports) == {("a", "b")}
     poor = replace(found, support=("c", "d"))  # as where all rows were not searched yet
-    for expired in (None, lambda: True):
-        record = with_full_data_model(poor, standardize(data), sc.make_folds("3", data), SearchOptions(), expired)
+    for is_expired in (None, lambda: True):
+        record = with_full_data_model(poor, standardize(data), sc.make_folds("3", data), SearchOptions(), is_expired)
         assert record.support == ("a", "b") and not record.refit.proved
         assert record.refit.objective == pytest.approx(found.refit.objective)
 
