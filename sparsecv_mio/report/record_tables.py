@@ -569,18 +569,18 @@ def methods_line(engine: str) -> str:
     Examples
     --------
     >>> methods_line("enumerate 1200, per-fold 0")
-    'method: enumerate'
+    'solved by: enumerate'
     >>> methods_line("enumerate 1200, per-fold 34")
-    'methods: enumerate (1,200 subproblems), per-fold (34)'
+    'solved by: enumerate (1,200 subproblems), per-fold (34)'
     """
     parts = [text.rpartition(" ") for text in engine.split(", ")]
     if not all(name and count.isdigit() for name, _, count in parts):
-        return f"method: {engine}"
+        return f"solved by: {engine}"
     used = [(name, int(count)) for name, _, count in parts if int(count)]
     if len(used) < 2:
-        return f"method: {used[0][0] if used else parts[0][0]}"
+        return f"solved by: {used[0][0] if used else parts[0][0]}"
     counts = (f"{name} ({count:,}{' subproblems' * (at == 0)})" for at, (name, count) in enumerate(used))
-    return "methods: " + ", ".join(counts)
+    return "solved by: " + ", ".join(counts)
 
 
 def print_verification(console: Console, report: VerifyReport, brief: bool = False, full: bool = False) -> None:

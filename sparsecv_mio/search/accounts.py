@@ -27,9 +27,9 @@ MIOs of a backend                       unknown, depends on the backend
 ======================================  ===============================================================================
 
 The relative gap of the grid is `(ceiling - floor) / ceiling`, where `floor` is the smallest lower bound of a pair (tau,
-gamma) and `ceiling` the smallest upper bound. The gap is 1 before any bound is known. A subproblem is *ruled out*
-(excluded by bound) as soon as the lower bound of its pair is at least the ceiling minus the requested gap. A subproblem
-that is ruled out may still be solved later.
+gamma) and `ceiling` the smallest upper bound. The gap is 1 before any bound is known. A pair is excluded as soon as
+its lower bound is at least the ceiling minus the requested gap. `ruled_out` counts the open subproblems of excluded
+pairs, which may still be solved later.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Standing:
 
     decided: IntArray
     gap: float
-    out: BoolArray
+    is_excluded: BoolArray
 
 
 class Accounts:
@@ -182,10 +182,11 @@ class Accounts:
 
     def _book_gain(self) -> None:
         """Book the progress of the subproblems since the last look to the last source. O(G T K)."""
-        began, before, now = time.monotonic(), self._known, self._standing(self._known.out)
+        began, before, now = time.monotonic(), self._known, self._standing(self._known.is_excluded)
         account = self._find_account(self._last)
         account.decided += int((now.decided - before.decided).sum())
-        account.ruled_out += int(((now.out & ~before.out) * (self.state.context.folds.k - now.decided)).sum())
+        newly_excluded = now.is_excluded & ~before.is_excluded
+        account.ruled_out += int((newly_excluded * (self.state.context.folds.k - now.decided)).sum())
         account.gap_closed += before.gap - now.gap
         self._known, seen = now, time.monotonic()
         self._look_due = seen + REPORT_SHARE * (seen - began)
@@ -194,18 +195,18 @@ class Accounts:
     def _find_account(self, source: str) -> Account:
         return self._other if source == OTHER_WORK else self._accounts.setdefault(source, Account())
 
-    def _standing(self, out_before: BoolArray) -> _Standing:
+    def _standing(self, excluded_before: BoolArray) -> _Standing:
         """Return the state of the subproblems, with some pairs already excluded by bound."""
         state, cells = self.state, self.state.cells
         lower, upper = cells.lower.sum(axis=2), cells.upper.sum(axis=2)
         best = np.unravel_index(int(upper.argmin()), upper.shape)
-        ceiling, gap, out = float(upper[best]), 1.0, out_before
+        ceiling, gap, is_excluded = float(upper[best]), 1.0, excluded_before
         if np.isfinite(ceiling):
             gap = max(1.0 - float(lower.min()) / ceiling, 0.0) if ceiling > 0.0 else 0.0
-            beaten = lower >= ceiling * (1.0 - state.context.gap)
-            beaten[best] = False
-            out = out_before | beaten
-        return _Standing(cells.decided.sum(axis=2), gap, out)
+            excluded_now = lower >= ceiling * (1.0 - state.context.gap)
+            excluded_now[best] = False
+            is_excluded = excluded_before | excluded_now
+        return _Standing(cells.decided.sum(axis=2), gap, is_excluded)
 
     def _note(self, source: str, gap: float) -> None:
         """Extend the last step of the course or append one; of too many steps remove that with the smallest fall."""
@@ -233,7 +234,7 @@ class Accounts:
     def restore(self, stored: Archive) -> None:
         """Add the accounts of a stored run; the stored progress of subproblems is not booked as gain."""
         with self._lock:
-            self._clocks, self._known = self._clocks_now(), self._standing(self._known.out)
+            self._clocks, self._known = self._clocks_now(), self._standing(self._known.is_excluded)
             for before in _read_accounts(stored):
                 account = self._find_account(before.source)
                 for field in fields(Account):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -10,9 +10,27 @@ from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search.answer.instability import Instabilities, stability_table
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.context import Context
-from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
-from sparsecv_mio.search.state.pairs import OneSeChoice, Pair, likely_winner, next_to_decide, one_se_rule
+from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.pairs import OneSeChoice, Pair, find_winner, next_to_decide, one_se_rule
 from sparsecv_mio.units import TIE_RTOL
+
+
+class SearchGoal(Protocol):
+    """The protocol of a goal of a search, which reads the state.
+
+    Attributes
+    ----------
+    needs_full_data : bool
+        True if the goal needs the best subsets of the full data of its pairs.
+    """
+
+    needs_full_data: ClassVar[bool]
+
+    def is_settled(self, state: GridState) -> bool:
+        """Return True once nothing is left to do for the goal."""
+
+    def pairs(self, state: GridState) -> BoolArray:
+        """(G, T): pairs to solve next, whatever their bounds; none if orders choose pairs by their bounds."""
 
 
 class CertifiedChoice:
@@ -25,9 +43,12 @@ class CertifiedChoice:
         return (state.is_certified() and not self.pairs(state).any()) or bool(state.cells.final.all())
 
     def pairs(self, state: GridState) -> BoolArray:
-        """(G, T): the pair with the best estimate, if another pair certifies the choice within the gap."""
+        """(G, T): the pair with the best estimate, once another pair certifies the choice within the gap.
+
+        Until then no pair: orders choose pairs by their bounds.
+        """
         now, mask = state.bounds(), np.zeros(state.context.shape[:2], dtype=bool)
-        winner = likely_winner(now)
+        winner = find_winner(now)
         if now.is_certified(state.context.gap) and state.tried.lowest_tries[winner] < DONE:
             mask[winner] = now.clipped_estimates[winner] < now.ceiling * (1.0 - TIE_RTOL)
         return mask

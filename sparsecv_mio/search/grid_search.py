@@ -16,6 +16,7 @@ from sparsecv_mio.search.goals import (
     CertifiedChoice,
     Estimates,
     FullDataModel,
+    SearchGoal,
     goals_beyond_choice,
     is_scored,
 )
@@ -33,16 +34,17 @@ from sparsecv_mio.search.problems.registry import make_problems
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.state.cells import Archive, add_prefix, select_by_prefix
 from sparsecv_mio.search.state.context import Context, SearchState, Snapshot
-from sparsecv_mio.search.state.grid_state import GridState, SearchGoal, archive_state, check_archive, restore_state
+from sparsecv_mio.search.state.grid_state import GridState, archive_state, check_archive, restore_state
 from sparsecv_mio.search.state.pairs import Grid, proved_ends
 from sparsecv_mio.search.steps import Step
 from sparsecv_mio.search.writer import Writer
 from sparsecv_mio.units import MODEL_SHARE
 
 ORDERS: dict[str, Order] = {
-    "first answers": first_answers, "winner first": winner_first, "first supports": first_supports,
-    "together": together, "by size": by_size, "given pairs": given_pairs,
-    "algorithm 1": algorithm1, "grid": grid,
+    order.__name__: order
+    for order in (
+        first_answers, winner_first, first_supports, together, by_size, given_pairs, estimates, algorithm1, grid,
+    )
 }  # fmt: skip
 
 
@@ -133,7 +135,10 @@ class GridSearch(Watched):
 
     def take_turn(self) -> None:
         """Take a turn."""
-        self._is_over = next(self._turns, self) is self
+        try:
+            next(self._turns)
+        except StopIteration:
+            self._is_over = True
         self._note_proved_sizes()
 
     def _note_proved_sizes(self) -> None:
@@ -205,9 +210,8 @@ class GridSearch(Watched):
 
     def resume(self, stored: Archive) -> None:
         """Restore a checkpoint of the same search, which is checked before anything changes."""
-        accounts = {"accounts": np.array("[]")} | select_by_prefix(
-            "accounts", stored
-        )  # a checkpoint may be without them
+        no_accounts = {"accounts": np.array("[]")}
+        accounts = no_accounts | select_by_prefix("accounts", stored)  # a checkpoint may be without them
         check_archive(self.state, stored)
         self.accounts.check(accounts)
         restore_state(self.state, stored)

@@ -20,17 +20,24 @@ from itertools import islice
 from typing import Protocol
 
 from sparsecv_mio.parallel import blas_on_one_thread
+from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.observers import Signals
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import Problems
 from sparsecv_mio.search.sources.registry import find_source
-from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
+from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.steps import Findings, Step
 from sparsecv_mio.search.writer import Writer
 
 
 class Order(Protocol):
-    """The rule that chooses the next steps from the present state alone; an order has no memory."""
+    """The rule that chooses the next steps from the present state alone; an order has no memory.
+
+    Most orders consist of phases. A phase begins when the previous phases have no step left. `first_phase` takes the
+    steps of the phases one after the other.
+    """
+
+    __name__: str
 
     def __call__(
         self, goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float
@@ -40,7 +47,8 @@ class Order(Protocol):
         Parameters
         ----------
         goal : SearchGoal
-            Goal of the search, whose pairs are solved; orders for the certified choice do not read it.
+            Goal of the search. `together`, `given_pairs`, `estimates` and `grid` solve its pairs; the other orders do
+            not read it and serve the certified choice.
         state : GridState
             State of the search.
         plan : Plan

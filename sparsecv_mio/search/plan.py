@@ -35,8 +35,8 @@ CELLS_AT_ONCE = 1 << 18  # subproblems whose bounds are stated together, about 1
 MIN_ROWS_OF_COLUMN = 10  # training rows per column from which full-data supports estimate the errors of folds
 
 ORDERS_OF_METHODS = {
-    "algorithm1": ("algorithm 1",), "bounds": ("algorithm 1",), "grid": ("grid",),
-    "joint": ("first answers", "winner first"),
+    "algorithm1": ("algorithm1",), "bounds": ("algorithm1",), "grid": ("grid",),
+    "joint": ("first_answers", "winner_first"),
 }  # fmt: skip
 
 
@@ -62,9 +62,9 @@ class Plan:
 
     # the request
     orders: tuple[str, ...] = _setting(
-        ("first answers", "winner first"), "names", "orders of the search, used one after the other"
+        ("first_answers", "winner_first"), "names", "orders of the search, used one after the other"
     )
-    order_of_pairs: str = _setting("given pairs", "name", "order used if the goal is not a certified choice")
+    order_of_pairs: str = _setting("given_pairs", "name", "order used if the goal is not a certified choice")
     n_threads: int = _setting(1, "threads", "number of threads (--threads)")
     solver: str = _setting(NATIVE, "name", "solver of the MIO problems (--backend)")
     mio_budget: int = _setting(UNLIMITED, "MIOs", "maximum number of MIO problems (--mio-budget)")
@@ -149,7 +149,7 @@ class Plan:
     encloses_folds: bool = _setting(
         False,
         "-",
-        f"bound held-out losses by balls around the ridge fits of folds (order by size, at most {MANY} columns)",
+        f"bound held-out losses by balls around the ridge fits of folds (order `by_size`, at most {MANY} columns)",
     )
     weighs_held_out: bool = _setting(
         False,
@@ -157,7 +157,7 @@ class Plan:
         f"solve relaxations with weighted held-out rows (logistic and Poisson loss, at most {FEW_FOLDS} folds)",
     )
     grows_weighted_trees: bool = _setting(
-        False, "-", f"grow trees with weighted held-out rows (order by size, at most {MANY} columns)"
+        False, "-", f"grow trees with weighted held-out rows (order `by_size`, at most {MANY} columns)"
     )
     bounds_reported: bool = _setting(
         False, "-", "after a limit, compute bounds for every fold of the reported pair, without branch and bound"
@@ -212,14 +212,19 @@ class Plan:
         "a fold waits if the expected rise of its bound per node is at most this share of the largest expected rise",
     )
 
-    # the orders `together` and `first supports`
+    # the orders `together` and `first_supports`
     cheap_nodes: int = _setting(
-        0, "nodes", "no pair is omitted until full-data trees have used more than this number of nodes"
+        UNLIMITED,
+        "nodes",
+        "work that may exclude pairs comes before trees of all folds once first full-data trees have used more than "
+        f"this number of nodes (up to {SMALL} columns, at most {MANY_FOLDS:,} folds, and only the choice is requested)",
     )
-    may_leave_out: bool = _setting(
-        False, "-", f"omit excluded pairs (at most {MANY_FOLDS:,} folds, and only the choice is requested)"
+    bounds_before_trees: bool = _setting(
+        False,
+        "-",
+        f"bound all folds before any tree, and exclude pairs before trees of all folds (more than {SMALL} columns, at "
+        f"most {MANY_FOLDS:,} folds, and only the choice is requested)",
     )
-    bounds_before_trees: bool = _setting(False, "-", f"bound all folds before any tree (more than {SMALL} columns)")
     looks_first: bool = _setting(
         False, "-", f"begin with short trees at all gammas (more than {SMALL} columns, and a time limit)"
     )
@@ -235,7 +240,7 @@ class Plan:
         f"indices of sizes with at most {SUPPORTS_OF_SMALL:,} supports, which are solved first under a time limit",
     )
 
-    # the order `by size`, and `weakest` late in a limit
+    # the order `by_size`, and the phase `weakest` late in a limit
     winner_share: float = _setting(
         0.5, "share", "share of the remaining time for the next trees of the pair with the best estimate"
     )
@@ -261,7 +266,7 @@ class Plan:
     )
     compared_steps: int = _setting(8, "steps", "maximum number of steps of each bounding method that are compared")
 
-    # the orders `first answers` and `winner first`
+    # the orders `first_answers` and `winner_first`
     initial_share: float = _setting(
         0.05, "share", "share of a time limit after which initial supports are not improved"
     )
@@ -345,9 +350,9 @@ class Plan:
         """Return the plan for problems whose sizes share a tree: squared-error loss by Gram matrices."""
         folds, q, can = context.folds, context.data.q, full.capabilities
         is_small, few_folds, by_size = q <= SMALL, folds.k <= FEW_FOLDS, _uses_size_order(context)
-        nodes = FIRST_LOOK * ROUND_GROWTH
+        nodes, may_exclude = FIRST_LOOK * ROUND_GROWTH, not context.needs_all_pairs and folds.k <= MANY_FOLDS
         return cls(
-            orders=("together",) if is_small else ("first supports", "by size" if by_size else "together"),
+            orders=("together",) if is_small else ("first_supports", "by_size" if by_size else "together"),
             order_of_pairs="together",
             n_threads=context.threads,
             first_full_nodes=0 if by_size else nodes,
@@ -369,10 +374,9 @@ class Plan:
             streams_folds=folds.k > MANY_FOLDS,
             parts_of_fold=_parts_of_fold(folds.k, context.hands.at_once),
             gammas_at_once=max(CELLS_AT_ONCE // (context.shape[1] * folds.k), 1) if context.threads == 1 else 1,
-            may_leave_out=not context.needs_all_pairs and folds.k <= MANY_FOLDS,
-            cheap_nodes=nodes if is_small else 0,
-            bounds_before_trees=not is_small,
-            looks_first=not (is_small or by_size) and bool(np.isfinite(context.deadline.at)),
+            cheap_nodes=nodes if may_exclude and is_small else UNLIMITED,
+            bounds_before_trees=may_exclude and not is_small,
+            looks_first=may_exclude and not (is_small or by_size) and bool(np.isfinite(context.deadline.at)),
         )
 
     def _adapt_to_method(self, context: Context, full: FoldProblem) -> Plan:
@@ -391,7 +395,7 @@ class Plan:
         return replace(
             self,
             orders=orders,
-            order_of_pairs="given pairs",
+            order_of_pairs="given_pairs",
             solver=solver,
             counts_mios=True,
             waits_for_all=True,
@@ -419,7 +423,7 @@ class Plan:
         folds, taus, request = context.folds, context.grid.taus.tolist(), context.request
         solves_all, searches_folds = request.method_used == Method.GRID, folds.k <= MANY_FOLDS_BY_ROWS
         return cls(
-            orders=("first answers", "given pairs" if solves_all else "winner first"),
+            orders=("first_answers", "given_pairs" if solves_all else "winner_first"),
             solves_all=solves_all,
             solver=request.backend or NATIVE,
             mio_budget=UNLIMITED if request.mio_budget is None else int(request.mio_budget),

@@ -29,7 +29,7 @@ from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.initial_supports import SupportsInFolds
 from sparsecv_mio.search.state import cells, fold_tables
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.state.pairs import Grid, likely_winner
+from sparsecv_mio.search.state.pairs import Grid, find_winner
 from sparsecv_mio.search.steps import Step
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees import glm_left_out, glm_tree
@@ -204,9 +204,7 @@ def test_all_columns_give_every_error_an_upper_end_before_any_tree() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, *slow(range(1, 40))])
-def test_under_a_limit_the_likely_winner_has_an_interval_before_any_tree(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_under_a_limit_the_winner_has_an_interval_before_any_tree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         case = many_folds_case(seed)
     except BadInput:
@@ -229,7 +227,7 @@ def test_under_a_limit_an_easy_winner_has_two_ends_before_any_tree(monkeypatch: 
     )
     through_earlier_orders(run)
     now = run.state.bounds()
-    pair = likely_winner(now)
+    pair = find_winner(now)
     folds_bounded = np.isfinite(run.state.cells.upper[pair])
     assert folds_bounded.mean() > 0.9
     assert 0.0 < now.lower[pair] < now.nominal[pair]

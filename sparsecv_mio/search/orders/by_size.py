@@ -13,6 +13,7 @@ exclude more pairs (tau, gamma) than a little work at every size.
    size, according to the numbers of nodes that both have cost.
 4. If the proof does not fit into the time limit, the pairs with the smallest lower bounds get a part of the time
    (module `weakest`).
+5. If these phases have no step left, the order `together` goes on with its settings.
 """
 
 from __future__ import annotations
@@ -23,21 +24,22 @@ from itertools import islice
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
-from sparsecv_mio.search.orders.first_supports import find_likely_winner
+from sparsecv_mio.search.goals import SearchGoal
+from sparsecv_mio.search.orders.first_supports import find_winner_of_sizes
 from sparsecv_mio.search.orders.together import together
-from sparsecv_mio.search.orders.weakest import InQuestion, is_weakest_due, weakest
+from sparsecv_mio.search.orders.weakest import OpenPairs, is_weakest_due, weakest
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.state.attempts import NOT_A_TRY
-from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
+from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Pair
 from sparsecv_mio.search.steps import Step, idle_steps
 
 
 def by_size(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
     """Yield the next steps."""
-    now = InQuestion.from_state(state, plan)
+    now = OpenPairs.from_state(state, plan)
     if not now.pairs.any():
         yield from together(goal, state, plan, running, share)
         return
@@ -46,26 +48,26 @@ def by_size(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[St
         if phase or running:
             yield from phase
             return
-    yield from together(goal, state, plan, running, share)  # whatever the phases spare
+    yield from together(goal, state, plan, running, share)  # what the phases left open
 
 
-def _phases(state: GridState, plan: Plan, now: InQuestion, share: float) -> Iterator[Iterator[Step]]:
-    """Yield the steps of each phase that is due; if a phase has no step, the next phase follows."""
-    winner, is_first = find_likely_winner(state, now.pairs.shape[1] - 1), not now.has_tried_size()
+def _phases(state: GridState, plan: Plan, now: OpenPairs, share: float) -> Iterator[Iterator[Step]]:
+    """Yield the steps of each phase whose conditions hold; if a phase has no step, the next phase follows."""
+    winner, is_first = find_winner_of_sizes(state, now.pairs.shape[1] - 1), not now.has_tried_size()
     if now.pairs[winner] and _is_winner_due(state, plan, now, winner):
         yield _trees_of_winner(state, plan, winner)
     if not is_first and not state.tried.is_looked_at.any() and plan.uses(FullDataTrees.name):
-        bars = state.bars_in_question()
+        bars = state.cutoffs_by_size()
         yield FullDataTrees().steps_of_pairs(
             state, plan, now.pairs, bars, NOT_A_TRY, plan.look_nodes, plan.slice_seconds
         )
     if is_weakest_due(state, plan, now.pairs, share):
         yield weakest(state, plan, now.pairs)
     sizes = np.arange(winner[1] + 1) if is_first and not now.pairs[winner] else now.due_sizes(state)
-    yield _sweep(state, plan, now, sizes)
+    yield _round_of_sizes(state, plan, now, sizes)
 
 
-def _is_winner_due(state: GridState, plan: Plan, now: InQuestion, winner: Pair) -> bool:
+def _is_winner_due(state: GridState, plan: Plan, now: OpenPairs, winner: Pair) -> bool:
     """Return True if the pair with the best estimate comes before all other pairs."""
     if state.tried.lowest_tries[winner] == 0:
         return True
@@ -88,19 +90,19 @@ def _trees_of_winner(state: GridState, plan: Plan, winner: Pair) -> Iterator[Ste
     )
 
 
-def _sweep(state: GridState, plan: Plan, now: InQuestion, sizes: IntArray) -> Iterator[Step]:
+def _round_of_sizes(state: GridState, plan: Plan, now: OpenPairs, sizes: IntArray) -> Iterator[Step]:
     """Yield the full data of some sizes, then the folds of the pair with the best estimate, then all folds."""
     at_sizes = np.isin(np.arange(now.pairs.shape[1]), sizes)
     tries = int(now.tries[:, at_sizes].min())
     full = now.pairs & at_sizes & (state.tried.full_tries <= tries)
-    bars, is_yielded = state.bars_in_question(), False
+    bars, is_yielded = state.cutoffs_by_size(), False
     for step in FullDataTrees().steps_of_pairs(state, plan, full, bars, tries, plan.node_limit(tries)):
         is_yielded = True
         yield step
-    spared = now.may_be_excluded if tries == 0 else np.zeros_like(now.pairs)
-    cells = now.cells & ~spared[:, :, None] & (np.asarray(state.tried.tree_tries) <= tries)
+    deferred = now.may_be_excluded if tries == 0 else np.zeros_like(now.pairs)
+    cells = now.cells & ~deferred[:, :, None] & (np.asarray(state.tried.tree_tries) <= tries)
     for t in sizes.tolist() if not is_yielded else ():
-        winner = find_likely_winner(state, t)
+        winner = find_winner_of_sizes(state, t)
         for pairs in (_mask(cells, winner) if winner[1] == t else cells & False, _size(cells, t)):
             if pairs.any():
                 yield from SubproblemTrees().steps_by_fold(state, plan, pairs, tries)

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.fold_searches import FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataRelaxations
@@ -20,8 +21,8 @@ from sparsecv_mio.search.sources.initial_supports import FoldSupports, InitialSu
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.state.attempts import BOUNDED, NOT_LISTED
-from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
-from sparsecv_mio.search.state.pairs import Aim, Pair, likely_winner
+from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.pairs import Aim, Pair, find_winner
 from sparsecv_mio.search.steps import Step, first_phase
 
 
@@ -35,7 +36,7 @@ def first_answers(
     is_late = share > plan.initial_share and bool(state.has_supports.any())
     first = (
         _searches_of_all_folds, _full_data_supports, _bounds_of_single_sizes, _left_out_bounds, _supports_in_folds,
-        _fold_supports, _bounds_of_likely_winner,
+        _fold_supports, _bounds_of_winner,
     )  # fmt: skip
     phases = [(phase, middle) for phase in first] + [(phase, every) for phase in first]
     phases += [(_relaxations, every), (_trees_of_single_sizes, every)]
@@ -104,10 +105,10 @@ def _fold_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: boo
             smallest, n_rises = min(smallest, estimate), 0 if estimate < smallest else n_rises + 1
 
 
-def _bounds_of_likely_winner(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
+def _bounds_of_winner(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
     """Yield bounds on the pair with the best estimate late in a limit, for any supports; one pass over the rows."""
     if plan.lists_held_out and is_late:
-        pair = likely_winner(state.bounds())
+        pair = find_winner(state.bounds())
         if state.tried.list_stage[pair] == NOT_LISTED and not state.is_bounded(pair):
             yield _bound_by_known_support(state, pair, 0, np.inf)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.fold_bounds import Enclosures
 from sparsecv_mio.search.sources.fold_searches import FoldSamples, FoldSearches
@@ -17,8 +18,8 @@ from sparsecv_mio.search.sources.full_data import FullDataRelaxations
 from sparsecv_mio.search.sources.initial_supports import InitialSupports
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.sources.weighted_rows import WeightedTrees
-from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
-from sparsecv_mio.search.state.pairs import Pair, likely_winner
+from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.pairs import Pair, find_winner
 from sparsecv_mio.search.steps import Step, first_phase
 
 
@@ -35,16 +36,16 @@ def first_supports(
         FoldSamples().steps(state, plan, every),
         FullDataRelaxations().steps(state, plan, every) if plan.relaxes_full_data else (),
         Enclosures().steps(state, plan, every),
-        WeightedTrees().relaxations(state, plan, np.asarray(state.subproblems_in_question().any(axis=2))),
+        WeightedTrees().relaxations(state, plan, np.asarray(state.unexcluded_by_size().any(axis=2))),
     )
     yield from first_phase(phases, running)
 
 
 def _small_sizes(state: GridState, plan: Plan) -> Iterator[Step]:
     """Yield trees of the sizes with few supports: first of the pair with the best estimate of each size, then all."""
-    cells = state.subproblems_in_question() & (np.asarray(state.tried.tree_tries) == 0)
+    cells = state.unexcluded_by_size() & (np.asarray(state.tried.tree_tries) == 0)
     for t in plan.small_sizes:
-        pair = find_likely_winner(state, t, t)
+        pair = find_winner_of_sizes(state, t, t)
         if cells[pair].any() and not np.isfinite(state.cells.upper[pair]).all():
             only = np.zeros(cells.shape, dtype=bool)
             only[pair] = cells[pair]
@@ -54,8 +55,8 @@ def _small_sizes(state: GridState, plan: Plan) -> Iterator[Step]:
     yield from SubproblemTrees().steps_by_fold(state, plan, cells & small[None, :, None], 0)
 
 
-def find_likely_winner(state: GridState, last: int, first: int = 0) -> Pair:
+def find_winner_of_sizes(state: GridState, last: int, first: int = 0) -> Pair:
     """Return the pair with the best estimate among sizes from index `first` to index `last`."""
     now, places, grid = state.bounds(), np.arange(len(state.context.grid.taus)), state.context.grid
     pairs = np.broadcast_to((first <= places) & (places <= last), now.lower.shape)
-    return likely_winner(now.restrict(pairs, grid.gammas, grid.taus))
+    return find_winner(now.restrict(pairs, grid.gammas, grid.taus))

@@ -1,7 +1,7 @@
 """Orders that solve, or only estimate, every pair (tau, gamma) of a goal, even pairs that bounds could exclude.
 
-For proofs, the pair with the fewest tries comes first, so that easy pairs do not wait for hard ones. For estimates,
-every fold searches for good supports of the open pairs.
+For proofs, the pair with the fewest tries comes first, so that easy pairs do not wait for hard ones: among equals the
+smallest gamma, then the smallest tau. For estimates, every fold searches for good supports of the open pairs.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.fold_searches import FoldSamples, FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
-from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
+from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Aim
 from sparsecv_mio.search.steps import Step
 
@@ -32,7 +33,8 @@ def given_pairs(
     busy = {(step.gamma, step.taus[0], step.folds) for step in running}
     tries_of_pairs = np.where(pairs, state.tried.lowest_tries, plan.max_tries)
     tries = int(tries_of_pairs.min())
-    for g, t in np.argwhere((tries_of_pairs == tries) & (tries < plan.max_tries)).tolist()[:1]:
+    next_pairs = np.argwhere((tries_of_pairs == tries) & (tries < plan.max_tries))  # sorted by gamma, then by tau
+    for g, t in next_pairs[:1].tolist():
         for step in SubproblemTrees().steps(state, plan, Aim((g, t), np.inf), tries, plan.n_threads):
             if (g, t, step.folds) not in busy:
                 yield step

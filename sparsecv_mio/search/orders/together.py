@@ -3,11 +3,13 @@
 With few columns there are usually two phases: first trees of the full data, then trees of folds, those with the fewest
 tries first. If there are many small folds, one tree for all folds of a gamma comes between the two phases.
 
-If the first trees of the full data take long, pairs (tau, gamma) that a bound has already excluded get no further
-trees. The order then bounds the folds of all other pairs. Trees of single folds follow, first for the pair that has the
-best estimate at that moment, until every fold of this pair has a tree. The other pairs follow, gamma by gamma, in the
-order of the estimates. Under a time limit, short trees of the full data come first. If the proof does not fit into the
-time limit, the order uses the last part of the time to raise the smallest lower bounds.
+If the first trees of the full data take long, work that may exclude pairs (tau, gamma) comes before trees of all folds.
+The order then bounds the folds of all other pairs. Trees of single folds follow, first for the pair that has the best
+estimate at that moment (the winner), until every fold of this pair has a tree. The other pairs follow, gamma by gamma,
+in the order of the estimates. Under a time limit, short trees of the full data come first. If the proof does not fit
+into the time limit, the order uses the last part of the time to raise the smallest lower bounds.
+
+The function `_phases` has the conditions of all phases.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from itertools import islice
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.orders.weakest import is_weakest_due, weakest
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
@@ -25,8 +28,8 @@ from sparsecv_mio.search.sources.initial_supports import SupportFits
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.state.attempts import BOUNDED, NOT_A_TRY, SOLVED
-from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
-from sparsecv_mio.search.state.pairs import likely_winner
+from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.pairs import find_winner
 from sparsecv_mio.search.steps import Step, first_phase
 
 
@@ -35,24 +38,32 @@ def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[S
 
     If the goal names no pairs, all pairs that are not excluded are solved.
     """
+    excludes_first = plan.bounds_before_trees or bool(state.tried.full_nodes.sum() > plan.cheap_nodes)
+    steps = first_phase(_phases(goal, state, plan, share, excludes_first), running)
+    yield from islice(steps, plan.n_threads if excludes_first else None)  # a step may exclude pairs of the next steps
+
+
+def _phases(
+    goal: SearchGoal, state: GridState, plan: Plan, share: float, excludes_first: bool
+) -> Iterator[Iterator[Step]]:
+    """Yield the steps of each phase whose conditions hold, in the order of the phases."""
     pairs, has_supports = goal.pairs(state), bool(state.has_supports.all())
-    is_expensive = plan.bounds_before_trees or state.tried.full_nodes.sum() > plan.cheap_nodes
-    leaves_out = plan.may_leave_out and bool(is_expensive)
-    looks = leaves_out and plan.looks_first and has_supports
-    wanted = state.open & pairs[:, :, None] if pairs.any() else state.worth_work()
-    grows_first = share <= plan.first_trees_share or not state.has_supports.any()  # an answer comes before any limit
-    phases = (
-        (plan.bounds_before_trees and leaves_out and has_supports, _bounds(state, plan)),
-        (looks, _looks(state, plan)),
-        (looks, _weakest(state, plan, wanted, share)),
-        (grows_first, _first_trees(state, plan, looks)),
-        (leaves_out, _bounds(state, plan)),
-        (leaves_out, _trees_of_likely_winner(state, plan)),
-        (True, _left_out_trees(state, plan, wanted, leaves_out)),
-        (True, _fold_trees(state, plan, wanted)),
-    )
-    steps = first_phase((phase for applies, phase in phases if applies), running)
-    yield from islice(steps, plan.n_threads if leaves_out else None)  # to omit pairs, the state is read after each step
+    wanted = state.open & pairs[:, :, None] if pairs.any() else state.unexcluded_subproblems()
+    open_pairs, looks = np.asarray(wanted.any(axis=2)), excludes_first and plan.looks_first and has_supports
+    if plan.bounds_before_trees and has_supports:
+        yield _bounds(state, plan)
+    if looks:
+        yield _looks(state, plan)
+    if looks and is_weakest_due(state, plan, open_pairs, share):
+        yield weakest(state, plan, open_pairs)
+    if share <= plan.first_trees_share or not state.has_supports.any():  # an answer comes before any limit
+        yield _first_trees(state, plan, looks)
+    if excludes_first:
+        yield _bounds(state, plan)
+        yield _trees_of_winner(state, plan)
+    if plan.leaves_folds_out:
+        yield _left_out_trees(state, plan, open_pairs, excludes_first)
+    yield _fold_trees(state, plan, wanted)
 
 
 def _bounds(state: GridState, plan: Plan) -> Iterator[Step]:
@@ -71,30 +82,23 @@ def _first_trees(state: GridState, plan: Plan, ends_excluded: bool) -> Iterator[
     pairs = (state.tried.full_tries == 0) & ~state.all_rows.solved_pairs()
     gammas = np.flatnonzero(pairs.any(axis=1))[-plan.n_threads :]
     pairs[: gammas.min(initial=len(pairs))] = False
-    yield from FullDataTrees().steps_of_pairs(state, plan, pairs, state.bars_in_question(), 0, plan.first_full_nodes)
+    yield from FullDataTrees().steps_of_pairs(state, plan, pairs, state.cutoffs_by_size(), 0, plan.first_full_nodes)
 
 
 def _looks(state: GridState, plan: Plan) -> Iterator[Step]:
     """Yield short trees of the full data at all gammas, which are sufficient for small sizes."""
     pairs = (state.tried.full_tries == 0) & ~state.tried.is_looked_at
     yield from FullDataTrees().steps_of_pairs(
-        state, plan, pairs, state.bars_in_question(), NOT_A_TRY, plan.look_nodes, plan.slice_seconds
+        state, plan, pairs, state.cutoffs_by_size(), NOT_A_TRY, plan.look_nodes, plan.slice_seconds
     )
 
 
-def _weakest(state: GridState, plan: Plan, wanted: BoolArray, share: float) -> Iterator[Step]:
-    """Yield steps that raise the smallest lower bounds if no proof fits into the limit."""
-    pairs = np.asarray(wanted.any(axis=2))
-    if is_weakest_due(state, plan, pairs, share):
-        yield from weakest(state, plan, pairs)
-
-
-def _trees_of_likely_winner(state: GridState, plan: Plan) -> Iterator[Step]:
+def _trees_of_winner(state: GridState, plan: Plan) -> Iterator[Step]:
     """Yield trees of the pair with the best estimate: one tree for all folds, or of each fold that has no tree yet.
 
     The order reads the state again after each step, and another pair may then have the best estimate.
     """
-    g, t = likely_winner(state.bounds())
+    g, t = find_winner(state.bounds())
     if plan.leaves_folds_out and state.tried.list_stage[g, t] < SOLVED:
         yield LeftOutTrees().step(state, plan, g, [t], max(int(state.tried.full_nodes[g]), 1))
     elif state.tried.lowest_tries[g, t] == 0:
@@ -103,11 +107,9 @@ def _trees_of_likely_winner(state: GridState, plan: Plan) -> Iterator[Step]:
         yield from SubproblemTrees().steps_by_fold(state, plan, untried, 0)
 
 
-def _left_out_trees(state: GridState, plan: Plan, wanted: BoolArray, by_estimate: bool) -> Iterator[Step]:
+def _left_out_trees(state: GridState, plan: Plan, open_pairs: BoolArray, by_estimate: bool) -> Iterator[Step]:
     """Yield one shared tree for all folds of a gamma: the largest gamma first, or the gamma with the best estimate."""
-    pairs = wanted.any(axis=2) & (state.tried.list_stage < SOLVED)
-    if not plan.leaves_folds_out or not pairs.any():
-        return
+    pairs = open_pairs & (state.tried.list_stage < SOLVED)
     gammas = np.flatnonzero(pairs.any(axis=1))[::-1]
     if by_estimate:
         gammas = gammas[np.argsort(state.bounds().nominal.min(axis=1)[gammas], kind="stable")][:1]

@@ -1,7 +1,8 @@
-"""The order that raises the smallest lower bounds of the grid, which determine the gap when a limit ends the search.
+"""The phase `weakest` of the orders `together` and `by_size`: steps that raise the smallest lower bounds of the grid.
 
-The order measures how fast trees of the full data, and trees of folds with weighted held-out rows, raise these bounds.
-It prefers the faster trees. The class `InQuestion` has the pairs (tau, gamma) that are neither excluded nor solved.
+These bounds determine the gap when a limit ends the search. The phase measures how fast trees of the full data, and
+trees of folds with weighted held-out rows, raise these bounds. It prefers the faster trees. The class `OpenPairs` has
+the pairs (tau, gamma) that are neither excluded nor solved.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from sparsecv_mio.search.steps import Step
 
 
 @dataclass(frozen=True, eq=False)
-class InQuestion:
-    """The pairs that a proof still needs, with the number of tries of each; orders compute it at each turn.
+class OpenPairs:
+    """The pairs that are neither excluded nor solved, with the number of tries of each; orders compute it at each turn.
 
     Attributes
     ----------
     pairs : (G, T) bool array
-        Pairs in question.
+        Open pairs.
     cells : (G, T, K) bool array
         Open subproblems of these pairs.
     may_be_excluded : (G, T) bool array
@@ -43,24 +44,24 @@ class InQuestion:
     tries: IntArray
 
     @classmethod
-    def from_state(cls, state: GridState, plan: Plan) -> InQuestion:
-        """Return the pairs in question in a state."""
-        cells, upper = state.subproblems_in_question(), state.bounds().upper
+    def from_state(cls, state: GridState, plan: Plan) -> OpenPairs:
+        """Return the open pairs in a state."""
+        cells, upper = state.unexcluded_by_size(), state.bounds().upper
         best, pairs = np.unravel_index(int(upper.argmin()), upper.shape), np.asarray(cells.any(axis=2))
         full_upper = state.all_rows.upper()
         is_best_solved = bool(state.cells.final[best].all()) and np.isfinite(upper[best])
         has_trees = plan.uses(FullDataTrees.name)
-        may = (has_trees and is_best_solved) & (state.cutoffs_to_exclude(state.bars_in_question()) <= full_upper)
+        may = (has_trees and is_best_solved) & (state.cutoffs_to_exclude(state.cutoffs_by_size()) <= full_upper)
         full = np.where(state.all_rows.solved_pairs() | (not has_trees), DONE, state.tried.full_tries)
-        folds = np.maximum(state.tried.lowest_tries, may)  # not before the second sweep
+        folds = np.maximum(state.tried.lowest_tries, may)  # not before the second round
         return cls(pairs, cells, may, np.where(pairs, np.minimum(full, folds), DONE))
 
     def has_tried_size(self) -> bool:
-        """Return True if some size was swept: the size is closed, or each of its pairs in question had nodes."""
+        """Return True if some size had its first round: the size is closed, or each of its open pairs had nodes."""
         return bool((self.tries.min(axis=0) > 0).any())
 
     def due_sizes(self, state: GridState) -> IntArray:
-        """Return the index of the size to sweep: the smallest new size, or the size with the fewest tries."""
+        """Return the index of the size of the next round: the smallest new size, or the size with the fewest tries."""
         tries = self.tries.min(axis=0)
         new, tried = np.flatnonzero(tries == 0), np.flatnonzero((tries > 0) & (tries < DONE))
         if len(new) and (not len(tried) or state.tried.spent[0] <= state.tried.spent[1]):
@@ -78,22 +79,22 @@ def is_weakest_due(state: GridState, plan: Plan, pairs: BoolArray, share: float)
     plan : Plan
         Plan of the search.
     pairs : (G, T) bool array
-        Pairs in question.
+        Open pairs.
     share : float
         Share of the time limit that has passed; 0 without a limit.
     """
     if share < plan.proof_share or not np.isfinite(state.bounds().upper.min()):
         return False
-    return forecast_sweeps(state, plan, pairs) > state.context.deadline.remaining_seconds
+    return forecast_rounds(state, plan, pairs) > state.context.deadline.remaining_seconds
 
 
-def forecast_sweeps(state: GridState, plan: Plan, pairs: BoolArray) -> float:
-    """Return a forecast of the seconds that sweeps take until no pair is in question, at the speed so far.
+def forecast_rounds(state: GridState, plan: Plan, pairs: BoolArray) -> float:
+    """Return a forecast of the seconds that rounds take until no pair is open, at the speed so far.
 
     Work is counted in nodes, so that a slow second of a busy machine changes little. A pair of a new size takes as much
-    work as a pair of the last new size, times the average growth from one swept size to the next. A pair that is still
-    in question takes more work than its first try, by the factor by which its node limit grew. The forecast is inf if
-    nothing was measured.
+    work as a pair of the last new size, times the average growth from one tried size to the next. A pair that is still
+    open takes more work than its first try, by the factor by which its node limit grew. The forecast is inf if nothing
+    was measured.
 
     Parameters
     ----------
@@ -102,19 +103,19 @@ def forecast_sweeps(state: GridState, plan: Plan, pairs: BoolArray) -> float:
     plan : Plan
         Plan of the search.
     pairs : (G, T) bool array
-        Pairs in question.
+        Open pairs.
     """
-    swept, n_pairs = np.flatnonzero(state.tried.first_work > 0.0), pairs.sum(axis=0)
-    if not len(swept) or not state.tried.first_seconds:
+    begun, n_pairs = np.flatnonzero(state.tried.first_work > 0.0), pairs.sum(axis=0)
+    if not len(begun) or not state.tried.first_seconds:
         return float(np.inf)
-    n_swept = ((state.tried.full_tries > 0) | (state.tried.lowest_tries > 0)).sum(axis=0)
+    n_begun = ((state.tried.full_tries > 0) | (state.tried.lowest_tries > 0)).sum(axis=0)
     each = np.zeros(len(n_pairs))
-    each[swept] = state.tried.first_work[swept] / np.maximum(n_swept[swept], 1)
-    growth = max(each[swept[-1]] / each[swept[0]], 1.0) ** (1.0 / max(len(swept) - 1, 1))
-    tries = np.where(pairs, InQuestion.from_state(state, plan).tries, DONE).min(axis=0)
-    each[swept] *= np.float64(plan.node_growth) ** np.where(tries < DONE, tries, 0)[swept]
+    each[begun] = state.tried.first_work[begun] / np.maximum(n_begun[begun], 1)
+    growth = max(each[begun[-1]] / each[begun[0]], 1.0) ** (1.0 / max(len(begun) - 1, 1))
+    tries = np.where(pairs, OpenPairs.from_state(state, plan).tries, DONE).min(axis=0)
+    each[begun] *= np.float64(plan.node_growth) ** np.where(tries < DONE, tries, 0)[begun]
     new = np.flatnonzero((state.tried.first_work == 0.0) & (n_pairs > 0))
-    each[new] = each[swept[-1]] * growth ** (1.0 + np.arange(len(new)))
+    each[new] = each[begun[-1]] * growth ** (1.0 + np.arange(len(new)))
     return float(each @ n_pairs) * float(state.tried.first_seconds / state.tried.first_work.sum()) / plan.n_threads
 
 
@@ -128,13 +129,13 @@ def weakest(state: GridState, plan: Plan, pairs: BoolArray) -> Iterator[Step]:
     plan : Plan
         Plan of the search.
     pairs : (G, T) bool array
-        Pairs in question.
+        Open pairs.
     """
     lower, ceiling = state.bounds().lower, float(state.bounds().upper.min())
     sums = np.where(pairs, lower, np.inf)
     rise = plan.raised_share * (ceiling - float(lower.min()))
     near = pairs & (sums <= sums.min(axis=0)) & (sums <= sums.min() + plan.near_share * rise)
-    aims = np.minimum(lower + rise, state.bars_in_question())
+    aims = np.minimum(lower + rise, state.cutoffs_by_size())
     sources = FullDataTrees().ranked_steps(state, plan, near, aims), WeightedTrees().steps(state, plan, near, aims)
     steps = [step for source in sources for step in islice(source, plan.compared_steps)]
     ranked = sorted(

@@ -13,6 +13,7 @@ from itertools import chain, islice
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.fold_bounds import FoldRelaxations
 from sparsecv_mio.search.sources.full_data import FullDataTrees
@@ -21,8 +22,8 @@ from sparsecv_mio.search.sources.initial_supports import FoldSupports
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.sources.weighted_rows import WeightedRelaxations
 from sparsecv_mio.search.state.attempts import BOUNDED
-from sparsecv_mio.search.state.grid_state import GridState, SearchGoal
-from sparsecv_mio.search.state.pairs import Aim, PairBounds, choose_aim, likely_winner
+from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.pairs import Aim, PairBounds, choose_aim, find_winner
 from sparsecv_mio.search.steps import Step, idle_steps
 
 
@@ -46,7 +47,7 @@ def winner_first(
         waiting = (state.tried.lowest_tries <= tries) & ~_busy_pairs(running, now)
         waiting &= ~_deferred_pairs(state, plan, excluding, tries)
         aim = _aim(now, state, plan, waiting, is_late)
-        if aim is not None and not (running and aim.solves_pair and aim.pair != likely_winner(now)):
+        if aim is not None and not (running and aim.solves_pair and aim.pair != find_winner(now)):
             n_others = 1 if aim.solves_pair else int(((now.lower < aim.cutoff) & waiting).sum())
             if n_others > plan.weighted_pairs and unweighed:
                 yield from unweighed
@@ -132,7 +133,7 @@ def _busy_pairs(running: Sequence[Step], now: PairBounds) -> BoolArray:
     busy = np.zeros(now.lower.shape, dtype=bool)
     for step in running:
         pair = step.gamma, step.taus[0]
-        is_shared = step.source == SubproblemTrees.name and pair == likely_winner(now)
+        is_shared = step.source == SubproblemTrees.name and pair == find_winner(now)
         if not (is_shared or step.source == FoldRelaxations.name):
             busy[step.gamma if step.gamma >= 0 else slice(None), list(step.taus)] = True
     return busy
@@ -152,7 +153,7 @@ def _aim(now: PairBounds, state: GridState, plan: Plan, waiting: BoolArray, is_l
     Late in a limit the pair is one of those with the smallest bounds, as long as these leave a larger part of the gap
     than the pair with the best estimate does.
     """
-    estimate = now.nominal[likely_winner(now)]
+    estimate = now.nominal[find_winner(now)]
     if not is_late or not now.ceiling - estimate < estimate - now.floor:
         return choose_aim(now, state.context.gap, waiting, plan.open_share)
     cutoff = _cutoff(now, state, plan, is_late)

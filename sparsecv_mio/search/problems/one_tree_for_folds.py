@@ -248,7 +248,7 @@ def grow_alive_folds(root: FullFit, wanted: RequestedFolds, budget: int) -> Iter
     done = [(group, state) for group, (_, state) in zip(groups, trees, strict=True) if state is not None]
     yield NodeCount(sum(spent for spent, _ in trees))
     if done:
-        yield _solve_winners(root, done, wanted)
+        yield _solve_best_supports(root, done, wanted)
 
 
 def _grow(
@@ -274,7 +274,7 @@ def _grow(
     return int(state.ctrl[alive_folds.NODES]), state if finished else None
 
 
-class _Winners:
+class _BestSupports:
     """The best supports of the trees, by (size, fold), with the trees' two smallest objectives."""
 
     def __init__(self, root: FullFit) -> None:
@@ -308,15 +308,15 @@ class _Winners:
         return self._numbers[key]
 
 
-def _solve_winners(root: FullFit, trees: Sequence[Tree], wanted: RequestedFolds) -> SubproblemBounds:
-    """Fit the winners on the full data, hold every fold out in closed form, and solve subproblems where both agree."""
+def _solve_best_supports(root: FullFit, trees: Sequence[Tree], wanted: RequestedFolds) -> SubproblemBounds:
+    """Fit the best supports on the full data, hold every fold out, and solve subproblems where both agree."""
     left_out, form, sizes = root.left_out, root.form, wanted.sizes(root)
-    winners = _Winners(root)
+    found = _BestSupports(root)
     for tree in trees:
         for t, size in sizes.items():
-            winners.add(tree, t, size)
-    which, best = winners.which, winners.best
-    listing = left_out_folds.listed_supports(root.problem, winners.supports, winners.tau_index)
+            found.add(tree, t, size)
+    which, best = found.which, found.best
+    listing = left_out_folds.listed_supports(root.problem, found.supports, found.tau_index)
     limit = np.where(which >= 0, listing.value[np.maximum(which, 0)], -np.inf)
     every = 0, left_out.folds.k
     scores = left_out.score(listing, left_out.rows(*every), limit, root.leverage)
@@ -324,12 +324,12 @@ def _solve_winners(root: FullFit, trees: Sequence[Tree], wanted: RequestedFolds)
     for t, size in sizes.items():
         if size in (0, form.m):
             best[t] = scores.value[t]
-    sure &= left_out_folds.clear_of_ties(best, winners.second, form)
+    sure &= left_out_folds.clear_of_ties(best, found.second, form)
     with np.errstate(invalid="ignore"):
         sure &= np.abs(scores.value - best) <= 0.5 * (form.keep * scores.value + form.slack)
     sure &= root.leverage < left_out_folds.LARGEST_LEVERAGE
     bounds = SubproblemBounds.unknown(
-        root.g, tuple(range(len(left_out.taus))), slice(*every), every[1], winners.supports, left_out_folds.SHOWN
+        root.g, tuple(range(len(left_out.taus))), slice(*every), every[1], found.supports, left_out_folds.SHOWN
     )
     left_out_folds.solve_sure_subproblems(bounds, scores, sure, root.inner)
     return bounds

@@ -52,7 +52,7 @@ class Attempts:
     is_enclosed, is_weighted : (K,) bool arrays
         Folds that were enclosed by their ridge balls; folds with held-out-weighted relaxations.
     is_looked_at : (G, T) bool array
-        Pairs at which the full data had a few nodes before any sweep.
+        Pairs at which the full data had a few nodes before their first round.
     spent : (2,) int array
         Nodes of first trees of targets, and of later ones.
     tree_seconds : (G, T) array

@@ -338,20 +338,17 @@ class SearchState:
             enough[by_sums] = np.where(reached, 0.0, least)[by_sums]
         return enough
 
-    def worth_work(self) -> BoolArray:
-        """(G, T, K): open subproblems, except those of pairs whose lower bound exceeds the best upper bound by the gap.
-
-        With a gap of 0 all open subproblems.
-        """
-        worth = self.open
+    def unexcluded_subproblems(self) -> BoolArray:
+        """(G, T, K): open subproblems of the pairs that are not excluded; with a gap of 0 all open subproblems."""
+        subproblems = self.open
         gap = self.context.gap
         if gap > 0.0:
             now = self.bounds()
             if np.isfinite(now.ceiling):
-                hopeless = now.lower >= now.ceiling * (1.0 - gap)
-                hopeless[now.best] = False
-                worth &= ~hopeless[:, :, None]
-        return worth
+                is_excluded = now.lower >= now.ceiling * (1.0 - gap)
+                is_excluded[now.best] = False
+                subproblems &= ~is_excluded[:, :, None]
+        return subproblems
 
     def reported_pair(self) -> tuple[int, int]:
         """Return the indices of the pair to report in the present state."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -194,7 +193,7 @@ class GridState(SearchState):
         room = np.maximum(bars[gamma, taus] - self.bounds().lower[gamma, taus], np.finfo(float).tiny)
         return float(np.minimum(rise / room, 1.0).sum())
 
-    def bars_in_question(self) -> FloatArray:
+    def cutoffs_by_size(self) -> FloatArray:
         """(G, T): sums of lower bounds at which a pair is excluded; inf for the best pair.
 
         A pair is compared with the best pair of the grid once that pair is solved. Before, it is compared with the best
@@ -211,10 +210,10 @@ class GridState(SearchState):
             self.computed_bars["bars"] = bars
         return self.computed_bars["bars"]
 
-    def subproblems_in_question(self) -> BoolArray:
-        """(G, T, K): open subproblems of the pairs that are neither solved nor excluded."""
-        is_beaten = self.bounds().lower >= self.bars_in_question()
-        return np.asarray(self.open & ~is_beaten[:, :, None])
+    def unexcluded_by_size(self) -> BoolArray:
+        """(G, T, K): open subproblems of the pairs that `cutoffs_by_size` do not exclude."""
+        is_excluded = self.bounds().lower >= self.cutoffs_by_size()
+        return np.asarray(self.open & ~is_excluded[:, :, None])
 
     def cutoffs_to_exclude(self, bars: FloatArray) -> FloatArray:
         """(G, T): full-data bounds at which the lower bounds of a pair sum to its cutoff in `bars`; inf for none."""
@@ -241,24 +240,6 @@ class GridState(SearchState):
 def find_open_gammas(wanted: BoolArray, done: BoolArray) -> list[int]:
     """Return the indices of gammas with pairs that are wanted (G, T) and not done (G,), in descending order."""
     return [int(g) for g in np.flatnonzero(wanted.any(axis=1) & ~done)[::-1]]
-
-
-class SearchGoal(Protocol):
-    """The protocol of a goal of a search, which reads the state (:mod:`sparsecv_mio.search.goals`).
-
-    Attributes
-    ----------
-    needs_full_data : bool
-        True if the goal needs the best subsets of the full data of its pairs.
-    """
-
-    needs_full_data: ClassVar[bool]
-
-    def is_settled(self, state: GridState) -> bool:
-        """Return True once nothing is left to do for the goal."""
-
-    def pairs(self, state: GridState) -> BoolArray:
-        """(G, T): pairs to solve next, whatever their bounds; none if an order chooses pairs by their bounds."""
 
 
 def archive_state(state: GridState) -> Archive:

@@ -4,7 +4,7 @@
 one:
 
 * `PairBounds.best` has the smallest upper bound. Certificates and exclusions compare other pairs with it.
-* `likely_winner` has the best estimate among the pairs that may still be best. Search methods work on this pair first.
+* The *winner* (`find_winner`) has the best estimate among the pairs that may still be best. Orders work on it first.
 * `PairBounds.reported_pair` is the answer. It is `best` after the choice is certified on the grid. Before that it is
   the pair with the smallest CV error found, whose upper bound may not be known.
 
@@ -244,7 +244,7 @@ class PairBounds:
         return simplest(errors <= errors.min() * (1.0 + TIE_RTOL), gammas, taus)
 
 
-def likely_winner(now: PairBounds) -> tuple[int, int]:
+def find_winner(now: PairBounds) -> tuple[int, int]:
     """Return the pair with the best estimate of h among those that may still be the best."""
     may_win = now.lower <= now.ceiling
     g, t = np.unravel_index(int(np.argmin(np.where(may_win, now.nominal, np.inf))), now.lower.shape)
@@ -282,7 +282,7 @@ def choose_aim(now: PairBounds, gap: float, workable: BoolArray, open_share: flo
     """
     if now.is_certified(gap):
         return None
-    winner = likely_winner(now)
+    winner = find_winner(now)
     cutoff = now.upper[winner] * (1.0 - gap)
     others = (now.lower < cutoff) & workable
     others[winner] = False
@@ -361,8 +361,8 @@ def statuses(lower: FloatArray, upper: FloatArray, decided: BoolArray, gap: floa
     [['decided', 'open', 'excluded', 'open']]
     """
     least = upper.min()
-    beaten = (upper > least) & (proved | (lower >= (1.0 - gap) * least))
-    return np.where(decided, "decided", np.where(beaten, "excluded", "open"))
+    is_excluded = (upper > least) & (proved | (lower >= (1.0 - gap) * least))
+    return np.where(decided, "decided", np.where(is_excluded, "excluded", "open"))
 
 
 def pair_bounds(cells: CellTable, gammas: FloatArray, taus: IntArray) -> PairBounds:

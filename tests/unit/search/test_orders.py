@@ -33,12 +33,12 @@ EXPENSIVE = planned(bounds_before_trees=True, cheap_nodes=0)
 LOOKS = planned(bounds_before_trees=True, cheap_nodes=0, looks_first=True, look_nodes=2)
 ORDERS: dict[str, list[Place]] = {
     "together": [],
-    "together, pairs left out": [EXPENSIVE],
-    "together, pairs left out, left-out folds": [(plan, "FEWEST_FOLDS", 0), EXPENSIVE],
+    "together, exclusion first": [EXPENSIVE],
+    "together, exclusion first, left-out folds": [(plan, "FEWEST_FOLDS", 0), EXPENSIVE],
     "together, looks first": [LOOKS],
     "together, looks first, left-out folds": [(plan, "FEWEST_FOLDS", 0), LOOKS],
     "together, few nodes": [planned(first_full_nodes=2, first_node_limit=1)],
-    "first supports, together": [planned(orders=("first supports", "together"), searches_folds_first=True)],
+    "first supports, together": [planned(orders=("first_supports", "together"), searches_folds_first=True)],
     "by size": by_size(1),
     "by size, columns counted as many": [(plan, "SMALL", 0)],
     "by size, more nodes": by_size(64),
@@ -49,8 +49,8 @@ KINDS = pytest.mark.parametrize("order", ORDERS)
 
 
 REACHED = {  # orders, and a source with a count of work that shows that the order takes the path of its name
-    "together, pairs left out": ("support fits", "problems"),
-    "together, pairs left out, left-out folds": ("left-out trees", "problems"),
+    "together, exclusion first": ("support fits", "problems"),
+    "together, exclusion first, left-out folds": ("left-out trees", "problems"),
     "by size": ("enclosures", "problems"),
     "by size, the weakest first": ("weighted trees", "nodes"),
 }
@@ -194,7 +194,7 @@ def test_the_page_lists_every_number_of_the_plan() -> None:
 
 SIDES: list[tuple[str, dict[str, Any], dict[str, Any], tuple[Any, Any]]] = [  # a threshold, its two sides, two values
     ("searches_folds_first", {"q": 36}, {"q": 37}, (False, True)),
-    ("orders", {"q": 36}, {"q": 37}, (("together",), ("first supports", "by size"))),
+    ("orders", {"q": 36}, {"q": 37}, (("together",), ("first_supports", "by_size"))),
     ("searches_all_folds", {"n": 50, "k": 50}, {"n": 51, "k": 51}, (True, False)),
     ("samples_folds", {"n": 50, "k": 50}, {"n": 51, "k": 51}, (False, True)),
     ("encloses_folds", {"q": 400}, {"q": 401}, (True, False)),

@@ -136,14 +136,14 @@ def test_a_gamma_that_was_left_out_gets_supports_and_no_bound() -> None:
     assert all_rows.best[0].by_size[2].lower == 0.0 and not all_rows.best[0].by_size[2].complete
 
 
-def test_pairs_out_of_the_race_are_not_worth_work() -> None:
+def test_excluded_pairs_have_no_subproblem_to_solve() -> None:
     for gap, worth in ((1e-4, False), (0.0, True)):
         state = drawn_run(gap=gap).state
         state.cells.narrow((slice(None), slice(None), slice(None)), 3.0, 9.0)
         state.cells.lower[0, 1] = 1.0
         state.cells.upper[0, 1] = 2.0
         state.cells.mark((1, 1, 2))
-        found = state.worth_work()
+        found = state.unexcluded_subproblems()
         assert found[0, 1].all() and not found[1, 1, 2] and bool(found[1, 0].all()) is worth
         assert state.open.sum() == state.cells.final.size - 1 and not state.is_certified()
         assert np.array_equal(found, found & state.open)
