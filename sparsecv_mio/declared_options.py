@@ -430,7 +430,9 @@ OPTIONS = {
                "Store the run in this file from time to time; --resume continues it. An unfinished run in the file is "
                "not overwritten. [none]"),
         Option("resume", str, None, "FILE", "Continue the run stored in this file, and store it there. [none]"),
-        Option("trace", str, None, "FILE", "Write the bounds over time to this file, for `sparsecv plot`. [none]"),
+        Option("trace", str, None, "FILE",
+               "Write the bounds over time, and the order and gamma of each step, to this file, for `sparsecv plot`. A "
+               "line has all pairs; so that lines take at most 5% of the time, several steps may share a line. [none]"),
         Option("progress_json", str, None, "FILE",
                "Write progress as JSON lines to this file, for schedulers and other programs. [none]"),
         Option("scheduler", str, None, "ADDRESS",

@@ -120,7 +120,7 @@ ELSEWHERE = {  # names of options in other packages: letters only, without a plu
     "threads": ("njob", "nthread", "ncore"),
     "workers": ("njob", "job", "nproc"),
     "target": ("y", "response", "label"),
-    "json": ("out", "output", "record", "save"),
+    "json": ("o", "out", "output", "record", "save"),
 }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -31,7 +32,7 @@ def source_rows(record: Record) -> list[tuple[str, ...]]:
 
 
 def print_plan(console: Console, record: Record) -> None:
-    """Print the settings of the plan that differ from their defaults because of the request, and disabled switches.
+    """Print the settings that differ from their defaults, and disabled switches, if the search had a reader of them.
 
     Parameters
     ----------
@@ -42,12 +43,25 @@ def print_plan(console: Console, record: Record) -> None:
     """
     if not record.work.plan:
         return
-    changed = [setting for setting in record.work.plan if not setting.is_default or setting.name == "orders"]
+    used = settings_used(record)
+    changed = [setting for setting in used if not setting.is_default or setting.name == "orders"]
     rows = [(setting.name, _value_in_words(setting), setting.reason) for setting in changed]
     layout.say(console, "settings of the search plan that differ from their defaults", style="bold")
     layout.print_table(console, ("setting", "value", "meaning"), rows, text=("setting", "value", "meaning"))
-    off = [setting.name for setting in record.work.plan if setting.setting is False]
-    layout.say(console, f"settings that are off, or that this search does not use: {', '.join(off)}", style="dim")
+    off = [setting.name for setting in used if setting.setting is False]
+    layout.say(console, f"settings that are off: {', '.join(off)}", style="dim")
+
+
+def settings_used(record: Record) -> list[PlanSetting]:
+    """Return the settings that an order of the search, or a bounding method that worked in it, reads."""
+    from sparsecv_mio.search.plan import Plan  # pages without a search load no search
+
+    readers = {setting.name: set(setting.metadata["readers"]) for setting in fields(Plan)}
+    settings: dict[str, Any] = {setting.name: setting.setting for setting in record.work.plan}
+    present = {"all", settings["order_of_pairs"], *settings["orders"], *(work.source for work in record.work.sources)}
+    if settings["counts_mios"]:
+        present.add("subproblem trees")  # their account has the name of the solver
+    return [setting for setting in record.work.plan if readers.get(setting.name, present) & present]
 
 
 def _value_in_words(setting: PlanSetting) -> str:

@@ -198,11 +198,11 @@ class GridSearch(Watched):
 
     def progress(self) -> Progress:
         """Return the progress of the search."""
-        return measure_progress(self.state, self.n_trees, self.signals.phase)
+        return measure_progress(self.state, self.n_trees, self.signals.stage)
 
     def trace_line(self) -> dict[str, Any]:
         """Return a line of a trace."""
-        return make_trace_line(self.state, self.n_trees) | {"stage": self.signals.phase}
+        return make_trace_line(self.state, self.n_trees) | {"stage": self.signals.stage}
 
     def checkpoint(self) -> Archive:
         """Return the content of a checkpoint."""

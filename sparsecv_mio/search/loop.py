@@ -21,7 +21,7 @@ from typing import Protocol
 
 from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.search.goals import SearchGoal
-from sparsecv_mio.search.observers import Signals
+from sparsecv_mio.search.observers import BegunStep, Signals
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import Problems
 from sparsecv_mio.search.sources.registry import find_source
@@ -212,7 +212,8 @@ def search_grid(
                 proposed = limit_to_budget(order(goal, state, plan, running, deadline.share), state, plan, running)
                 steps = list(islice(proposed, executor.n_idle))
                 for step in steps:
-                    signals.begin_step(step.description)
+                    first, last = state.context.grid.gammas[list(step.gamma_range)].tolist()
+                    signals.begin_step(BegunStep(order.__name__, step.description, (first, last)))
                     executor.submit(step)
                 if not steps:
                     break

@@ -2,12 +2,16 @@
 
 A trace is a file of JSON lines that shows how the interval of every pair (tau, gamma) closes. The first line describes
 the run: `{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other line describes a moment: `{"seconds",
-"nodes", "mios", "done", "lower", "upper", "proved", "estimates", "pairs",
-"stage"}`. The entries of `pairs` are `[lower, upper]`. Pairs are sorted by gamma, then by tau. CV errors are per row,
-in squared units of the target; an unknown upper bound is null. `estimates` contains, for every tau, the smallest
-estimate of the CV error over gamma, or null if it is unknown. `proved` is `[tau, gamma]`: the best pair is certified
-among the pairs of size at most `tau` or of gamma at least `gamma`. Each of the two numbers may be null, and so may the
-list. `stage` describes the last step that began.
+"nodes", "mios", "done", "lower", "upper", "proved", "estimates", "pairs", "stage", "begun"}`. The entries of `pairs`
+are `[lower, upper]`. Pairs are sorted by gamma, then by tau. CV errors are per row, in squared units of the target; an
+unknown upper bound is null. `estimates` contains, for every tau, the smallest estimate of the CV error over gamma, or
+null if it is unknown. `proved` is `[tau, gamma]`: the best pair is certified among the pairs of size at most `tau` or
+of gamma at least `gamma`. Each of the two numbers may be null, and so may the list. `stage` describes the last step
+that began. `begun` lists all steps that began since the line before, each with its order, its description, and its
+smallest and largest gamma.
+
+A line describes all pairs. So that the lines take at most 5% of the time, a line is written only at the end of a turn,
+and at least 0.02 s after the line before; several steps may therefore share a line.
 
 A search by descent has no grid of gammas. The first line of its trace has `"gammas": null`, and each moment has the
 `gamma` of the next step and the number of earlier `steps`. The pairs of a moment are the taus at this gamma, `upper` is
@@ -37,7 +41,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,32 +61,40 @@ from sparsecv_mio.search.state.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.state.pairs import proved_ends
 
 
+class BegunStep(NamedTuple):
+    """A step that begins: the order that proposed it, its description, and its smallest and largest gamma."""
+
+    order: str
+    step: str
+    gammas: tuple[float, float]
+
+
 class Signals:
-    """The signals of a running search to its listeners: the description of a step that begins, and the end of a turn.
+    """The signals of a running search to its listeners: a step that begins, and the end of a turn.
 
     At the end of a turn no subproblem is half-written, so the state may be stored.
 
     Attributes
     ----------
-    phase : str
+    stage : str
         Description of the present step, for example `full-data trees: tau 3`; empty before the first step.
     """
 
     def __init__(self) -> None:
-        self.phase = ""
-        self._on_step: list[Callable[[str], None]] = []
+        self.stage = ""
+        self._on_step: list[Callable[[BegunStep], None]] = []
         self._on_turn: list[Callable[[], None]] = []
 
-    def listen(self, step: Callable[[str], None] | None = None, turn: Callable[[], None] | None = None) -> None:
-        """Add a function that is called with the description of each step, or one that is called after each turn."""
+    def listen(self, step: Callable[[BegunStep], None] | None = None, turn: Callable[[], None] | None = None) -> None:
+        """Add a function that is called with each step that begins, or one that is called after each turn."""
         self._on_step += [] if step is None else [step]
         self._on_turn += [] if turn is None else [turn]
 
-    def begin_step(self, description: str) -> None:
-        """Send the description of a step that begins."""
-        self.phase = description
+    def begin_step(self, begun: BegunStep) -> None:
+        """Send a step that begins."""
+        self.stage = begun.step
         for listener in self._on_step:
-            listener(description)
+            listener(begun)
 
     def end_turn(self) -> None:
         """Send the signal that a turn has ended."""
@@ -246,13 +258,13 @@ class Reporter:
         now = self._reported = time.monotonic()
         self._due = now + REPORT_SHARE * (now - begin)
 
-    def say(self, phase: str) -> None:
-        """Report a new description of the present step with the numbers of the last report, which costs nothing."""
+    def say(self, begun: BegunStep) -> None:
+        """Report a step that begins with the numbers of the last report, which costs nothing."""
         if self.last is None:
             self.report()
             return
         seconds = self.last.seconds + time.monotonic() - self._reported
-        self.progress(replace(self.last, stage=phase, seconds=seconds))
+        self.progress(replace(self.last, stage=begun.step, seconds=seconds))
 
 
 def make_stage_reporter(report: Callable[[Progress], None] | None, stage: str) -> Callable[[Progress], None] | None:
@@ -386,6 +398,7 @@ class Trace:
         self.lines = JsonLines(path, "trace")
         self.named = False
         self.due = -math.inf
+        self.begun: list[BegunStep] = []  # since the last line
 
     @property
     def failure(self) -> SparseCVError | None:
@@ -405,7 +418,8 @@ class Trace:
         if not self.named:
             self.lines.write(make_trace_header(run.context, run.name))
             self.named = True
-        self.lines.write(run.trace_line())
+        self.lines.write(run.trace_line() | {"begun": [begun._asdict() for begun in self.begun]})
+        self.begun.clear()
         now = time.monotonic()
         self.due = now + max(TRACE_EVERY, REPORT_SHARE * (now - begin))
 

@@ -52,256 +52,170 @@ SETTINGS_OF_SOURCES = {  # settings that are False if a source is switched off; 
 }  # fmt: skip
 
 
-def _setting(default: Any, unit: str, reason: str) -> Any:
-    return field(default=default, metadata={"unit": unit, "reason": reason})
+def _setting(default: Any, unit: str, readers: str, reason: str) -> Any:
+    """Return a setting; `readers` names the orders and bounding methods that read it, or `all` for every search."""
+    return field(default=default, metadata={"unit": unit, "readers": tuple(readers.split(", ")), "reason": reason})
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings of a search and its limits. The `metadata` of a field has the unit and the reason of its value."""
+    """Settings of a search and its limits. The metadata of a field has its unit, its readers and its reason."""
 
+    # fmt: off
     # the request
-    orders: tuple[str, ...] = _setting(
-        ("first_answers", "winner_first"), "names", "orders of the search, used one after the other"
-    )
-    order_of_pairs: str = _setting("given_pairs", "name", "order used if the goal is not a certified choice")
-    n_threads: int = _setting(1, "threads", "number of threads (--threads)")
-    solver: str = _setting(NATIVE, "name", "solver of the MIO problems (--backend)")
-    mio_budget: int = _setting(UNLIMITED, "MIOs", "maximum number of MIO problems (--mio-budget)")
-    counts_mios: bool = _setting(False, "-", "solve each subproblem by one MIO problem, without a node limit")
-    waits_for_all: bool = _setting(
-        False, "-", "wait for the steps of all threads, so that a run can be repeated exactly"
-    )
-    steps_of_turn: int = _setting(
-        16, "steps", "maximum number of steps on one thread before the order reads the state again"
-    )
-    solves_all: bool = _setting(False, "-", "solve every subproblem (--method grid)")
-    solves_subproblems: bool = _setting(True, "-", "solve subproblems (every method except bounds)")
-    sources_off: tuple[str, ...] = _setting((), "names", "bounding methods that --sources switches off")
+    orders: tuple[str, ...] = _setting(("first_answers", "winner_first"), "names", "all",
+        "orders of the search, used one after the other")
+    order_of_pairs: str = _setting("given_pairs", "name", "all", "order used if the goal is not a certified choice")
+    n_threads: int = _setting(1, "threads", "all", "number of threads (--threads)")
+    solver: str = _setting(NATIVE, "name", "full-data trees, subproblem trees",
+        "solver of the MIO problems (--backend)")
+    mio_budget: int = _setting(UNLIMITED, "MIOs", "all", "maximum number of MIO problems (--mio-budget)")
+    counts_mios: bool = _setting(False, "-", "all", "solve each subproblem by one MIO problem, without a node limit")
+    waits_for_all: bool = _setting(False, "-", "all",
+        "wait for the steps of all threads, so that a run can be repeated exactly")
+    steps_of_turn: int = _setting(16, "steps", "all",
+        "maximum number of steps on one thread before the order reads the state again")
+    solves_all: bool = _setting(False, "-", "all", "solve every subproblem (--method grid)")
+    solves_subproblems: bool = _setting(True, "-", "all", "solve subproblems (every method except bounds)")
+    sources_off: tuple[str, ...] = _setting((), "names", "all", "bounding methods that --sources switches off")
 
     # memory
-    stores_objectives: bool = _setting(
-        True,
-        "-",
-        f"store bounds on training objectives (at most {MANY_FOLDS:,} folds, or one row per pair in the tables)",
-    )
-    stores_sums: bool = _setting(
-        False, "-", "store only sums over folds (very many subproblems, and only the choice is requested)"
-    )
-    streams_folds: bool = _setting(
-        False, "-", f"write the bounds of some folds at a time (more than {MANY_FOLDS:,} folds)"
-    )
-    gammas_at_once: int = _setting(
-        1, "gammas", f"number of gammas whose bounds one step computes (at most {CELLS_AT_ONCE:,} subproblems)"
-    )
-    parts_of_fold: int = _setting(
-        1, "parts", "number of parts into which the gammas of a fold are split, so that no worker of a cluster waits"
-    )
+    stores_objectives: bool = _setting(True, "-", "all",
+        f"store bounds on training objectives (at most {MANY_FOLDS:,} folds, or one row per pair in the tables)")
+    stores_sums: bool = _setting(False, "-", "all",
+        "store only sums over folds (very many subproblems, and only the choice is requested)")
+    streams_folds: bool = _setting(False, "-", "left-out trees",
+        f"write the bounds of some folds at a time (more than {MANY_FOLDS:,} folds)")
+    gammas_at_once: int = _setting(1, "gammas", "by_size, together",
+        f"number of gammas whose bounds one step computes (at most {CELLS_AT_ONCE:,} subproblems)")
+    parts_of_fold: int = _setting(1, "parts", "subproblem trees",
+        "number of parts into which the gammas of a fold are split, so that no worker of a cluster waits")
 
     # bounding methods that are used
-    searches_folds_first: bool = _setting(
-        False,
-        "-",
+    searches_folds_first: bool = _setting(False, "-", "first_answers, subproblem trees, supports in folds",
         f"run the local search in single folds before any bound (more than {SMALL} columns; with logistic and Poisson "
-        f"loss only with fewer than {MIN_ROWS_OF_COLUMN} rows per column and at most {FEW_FOLDS} folds)",
-    )
-    searches_folds_of_pair: bool = _setting(
-        False,
-        "-",
-        "run the local search in the folds of a pair before their trees (without held-out lists and fold relaxations)",
-    )
-    searches_all_folds: bool = _setting(
-        False,
-        "-",
+        f"loss only with fewer than {MIN_ROWS_OF_COLUMN} rows per column and at most {FEW_FOLDS} folds)")
+    searches_folds_of_pair: bool = _setting(False, "-", "winner_first",
+        "run the local search in the folds of a pair before their trees (without held-out lists and fold relaxations)")
+    searches_all_folds: bool = _setting(False, "-", "first_answers, fold searches",
         f"run the local search in all folds, which exchange supports (up to {FEW_FOLDS} folds; up to "
-        f"{MANY_FOLDS_BY_ROWS} for fits from the rows)",
-    )
-    samples_folds: bool = _setting(
-        False, "-", f"run the local search in a sample of the folds (more than {FEW_FOLDS} folds)"
-    )
-    holds_out: bool = _setting(False, "-", "fit each support of the full data in all folds at once")
-    lists_held_out: bool = _setting(
-        False,
-        "-",
-        f"use lists of near-optimal supports for all folds (at least {FEWEST_FOLDS} folds that score all rows)",
-    )
-    leaves_folds_out: bool = _setting(
-        False,
-        "-",
+        f"{MANY_FOLDS_BY_ROWS} for fits from the rows)")
+    samples_folds: bool = _setting(False, "-", "fold samples",
+        f"run the local search in a sample of the folds (more than {FEW_FOLDS} folds)")
+    holds_out: bool = _setting(False, "-", "first_answers", "fit each support of the full data in all folds at once")
+    lists_held_out: bool = _setting(False, "-", "first_answers, winner_first",
+        f"use lists of near-optimal supports for all folds (at least {FEWEST_FOLDS} folds that score all rows)")
+    leaves_folds_out: bool = _setting(False, "-", "by_size, first_answers, together",
         f"derive the fits of all folds from full-data fits (at least {FEWEST_FOLDS} folds of at most {LARGEST_FOLD} "
-        f"rows, at most {PATH_TREE_COLUMNS} columns)",
-    )
-    relaxes_full_data: bool = _setting(
-        False, "-", "bound all sizes by relaxations of the full data before any branch and bound"
-    )
-    relaxes_folds: bool = _setting(False, "-", "solve relaxations of folds, which take less time, before MIO problems")
-    relaxations_at_once: int = _setting(
-        1,
-        "relaxations",
-        f"number of fold relaxations in a step (8 with more than {FEW_FOLDS} folds, because each of them is then fast)",
-    )
-    grows_roots: bool = _setting(
-        False, "-", "take supports from the roots of fold trees if no relaxation gives supports"
-    )
-    root_nodes: int = _setting(
-        0, "nodes", "node limit of the root of a fold tree; under restrictions, a few nodes solve most subproblems"
-    )
-    encloses_folds: bool = _setting(
-        False,
-        "-",
-        f"bound held-out losses by balls around the ridge fits of folds (order `by_size`, at most {MANY} columns)",
-    )
-    weighs_held_out: bool = _setting(
-        False,
-        "-",
-        f"solve relaxations with weighted held-out rows (logistic and Poisson loss, at most {FEW_FOLDS} folds)",
-    )
-    grows_weighted_trees: bool = _setting(
-        False, "-", f"grow trees with weighted held-out rows (order `by_size`, at most {MANY} columns)"
-    )
-    bounds_reported: bool = _setting(
-        False, "-", "after a limit, compute bounds for every fold of the reported pair, without branch and bound"
-    )
-    reported_folds: int = _setting(
-        FOLDS_ONE_BY_ONE, "folds", "maximum number of folds of the reported pair that are bounded after a limit"
-    )
+        f"rows, at most {PATH_TREE_COLUMNS} columns)")
+    relaxes_full_data: bool = _setting(False, "-", "first_answers, first_supports",
+        "bound all sizes by relaxations of the full data before any branch and bound")
+    relaxes_folds: bool = _setting(False, "-", "fold relaxations",
+        "solve relaxations of folds, which take less time, before MIO problems")
+    relaxations_at_once: int = _setting(1, "relaxations", "fold relaxations",
+        f"number of fold relaxations in a step (8 with more than {FEW_FOLDS} folds, because each of them is then fast)")
+    grows_roots: bool = _setting(False, "-", "fold roots",
+        "take supports from the roots of fold trees if no relaxation gives supports")
+    root_nodes: int = _setting(0, "nodes", "fold roots",
+        "node limit of the root of a fold tree; under restrictions, a few nodes solve most subproblems")
+    encloses_folds: bool = _setting(False, "-", "enclosures",
+        f"bound held-out losses by balls around the ridge fits of folds (order `by_size`, at most {MANY} columns)")
+    weighs_held_out: bool = _setting(False, "-", "weighted relaxations, winner_first",
+        f"solve relaxations with weighted held-out rows (logistic and Poisson loss, at most {FEW_FOLDS} folds)")
+    grows_weighted_trees: bool = _setting(False, "-", "weighted trees",
+        f"grow trees with weighted held-out rows (order `by_size`, at most {MANY} columns)")
+    bounds_reported: bool = _setting(False, "-", "all",
+        "after a limit, compute bounds for every fold of the reported pair, without branch and bound")
+    reported_folds: int = _setting(FOLDS_ONE_BY_ONE, "folds", "all",
+        "maximum number of folds of the reported pair that are bounded after a limit")
 
     # sizes of steps
-    first_full_nodes: int = _setting(0, "nodes", "node limit of the first full-data trees; 0: local search only")
-    first_node_limit: int = _setting(FIRST_NODES, "nodes", "node limit of the first tree of a subproblem")
-    node_growth: int = _setting(
-        4,
-        "ratio",
-        "ratio of the node limits of successive trees of a subproblem; at most a third of the nodes are repeated",
-    )
-    max_tries: int = _setting(
-        30, "tries", "maximum number of trees of a subproblem; the last of them has no node limit"
-    )
-    look_nodes: int = _setting(FIRST_LOOK, "nodes", "node limit of the short full-data trees at every pair")
-    slice_seconds: float = _setting(np.inf, "seconds", f"maximum time of a step ({SLICE_SHARE:.0%} of a time limit)")
-    full_data_folds: int = _setting(
-        1, "folds", "a full-data tree has the node limit of this number of fold trees (at most 8, from timings)"
-    )
-    list_folds: int = _setting(8, "folds", "a list has the node limit of this number of fold trees (from timings)")
-    closed_share: float = _setting(
-        0.5,
-        "share",
-        "the folds that a list leaves open are not solved one by one if they leave at most this share of the gap",
-    )
-    relaxed_stride: int = _setting(
-        4, "sizes", "distance between the sizes that are relaxed; a relaxation also bounds all smaller sizes"
-    )
-    tried_supports: int = _setting(
-        SUPPORTS_TRIED, "supports", "maximum number of supports of a size that are tried in every fold"
-    )
-    first_weighted_nodes: int = _setting(
-        FIRST_LOOK // ROUND_GROWTH, "nodes", "node limit of the first tree with weighted held-out rows"
-    )
-    max_weighted_tries: int = _setting(
-        3, "tries", "maximum number of weighted trees of a subproblem; one more tree would have 65,536 nodes"
-    )
-    least_missing: float = _setting(
-        0.05,
-        "share",
+    first_full_nodes: int = _setting(0, "nodes", "by_size, full-data trees, together",
+        "node limit of the first full-data trees; 0: local search only")
+    first_node_limit: int = _setting(FIRST_NODES, "nodes", "by_size, full-data trees, held-out lists, subproblem trees",
+        "node limit of the first tree of a subproblem")
+    node_growth: int = _setting(4, "ratio",
+        "by_size, full-data trees, held-out lists, subproblem trees, together, weighted trees",
+        "ratio of the node limits of successive trees of a subproblem; at most a third of the nodes are repeated")
+    max_tries: int = _setting(30, "tries", "all",
+        "maximum number of trees of a subproblem; the last of them has no node limit")
+    look_nodes: int = _setting(FIRST_LOOK, "nodes", "by_size, full-data trees, together",
+        "node limit of the short full-data trees at every pair")
+    slice_seconds: float = _setting(np.inf, "seconds", "by_size, full-data trees, together",
+        f"maximum time of a step ({SLICE_SHARE:.0%} of a time limit)")
+    full_data_folds: int = _setting(1, "folds", "full-data trees",
+        "a full-data tree has the node limit of this number of fold trees (at most 8, from timings)")
+    list_folds: int = _setting(8, "folds", "held-out lists",
+        "a list has the node limit of this number of fold trees (from timings)")
+    closed_share: float = _setting(0.5, "share", "held-out lists",
+        "the folds that a list leaves open are not solved one by one if they leave at most this share of the gap")
+    relaxed_stride: int = _setting(4, "sizes", "full-data relaxations",
+        "distance between the sizes that are relaxed; a relaxation also bounds all smaller sizes")
+    tried_supports: int = _setting(SUPPORTS_TRIED, "supports", "left-out trees",
+        "maximum number of supports of a size that are tried in every fold")
+    first_weighted_nodes: int = _setting(FIRST_LOOK // ROUND_GROWTH, "nodes", "weighted trees",
+        "node limit of the first tree with weighted held-out rows")
+    max_weighted_tries: int = _setting(3, "tries", "weighted trees",
+        "maximum number of weighted trees of a subproblem; one more tree would have 65,536 nodes")
+    least_missing: float = _setting(0.05, "share", "weighted trees",
         "a fold gets a weighted tree only if its bound may rise by more than this share of the rise that the pair "
-        "needs",
-    )
-    near_best: float = _setting(
-        0.25,
-        "share",
-        "a fold waits if the expected rise of its bound per node is at most this share of the largest expected rise",
-    )
+        "needs")
+    near_best: float = _setting(0.25, "share", "weighted trees",
+        "a fold waits if the expected rise of its bound per node is at most this share of the largest expected rise")
 
     # the orders `together` and `first_supports`
-    cheap_nodes: int = _setting(
-        UNLIMITED,
-        "nodes",
+    cheap_nodes: int = _setting(UNLIMITED, "nodes", "by_size, together",
         "work that may exclude pairs comes before trees of all folds once first full-data trees have used more than "
-        f"this number of nodes (up to {SMALL} columns, at most {MANY_FOLDS:,} folds, and only the choice is requested)",
-    )
-    bounds_before_trees: bool = _setting(
-        False,
-        "-",
+        f"this number of nodes (up to {SMALL} columns, at most {MANY_FOLDS:,} folds, and only the choice is requested)")
+    bounds_before_trees: bool = _setting(False, "-", "by_size, together",
         f"bound all folds before any tree, and exclude pairs before trees of all folds (more than {SMALL} columns, at "
-        f"most {MANY_FOLDS:,} folds, and only the choice is requested)",
-    )
-    looks_first: bool = _setting(
-        False, "-", f"begin with short trees at all gammas (more than {SMALL} columns, and a time limit)"
-    )
-    first_trees_share: float = _setting(
-        0.6, "share", "share of a time limit after which no first full-data tree begins"
-    )
-    search_share: float = _setting(
-        0.4, "share", "share of a time limit after which no better supports of all folds are searched for"
-    )
-    small_sizes: tuple[int, ...] = _setting(
-        (),
-        "indices",
-        f"indices of sizes with at most {SUPPORTS_OF_SMALL:,} supports, which are solved first under a time limit",
-    )
+        f"most {MANY_FOLDS:,} folds, and only the choice is requested)")
+    looks_first: bool = _setting(False, "-", "by_size, together",
+        f"begin with short trees at all gammas (more than {SMALL} columns, and a time limit)")
+    first_trees_share: float = _setting(0.6, "share", "by_size, together",
+        "share of a time limit after which no first full-data tree begins")
+    search_share: float = _setting(0.4, "share", "fold samples, fold searches",
+        "share of a time limit after which no better supports of all folds are searched for")
+    small_sizes: tuple[int, ...] = _setting((), "indices", "first_supports",
+        f"indices of sizes with at most {SUPPORTS_OF_SMALL:,} supports, which are solved first under a time limit")
 
     # the order `by_size`, and the phase `weakest` late in a limit
-    winner_share: float = _setting(
-        0.5, "share", "share of the remaining time for the next trees of the pair with the best estimate"
-    )
-    excluded_share: float = _setting(
-        0.5,
-        "share",
-        "the pair with the best estimate comes first if solving it may exclude this share of the other pairs",
-    )
-    winner_growth: int = _setting(
-        2, "ratio", "ratio of the node limits of successive trees of the pair with the best estimate"
-    )
-    proof_share: float = _setting(
-        0.4,
-        "share",
-        "share of a time limit after which steps raise the smallest lower bounds, unless a proof fits into the rest",
-    )
-    raised_share: float = _setting(0.2, "share", "share of the gap by which a step raises the smallest lower bounds")
-    near_share: float = _setting(
-        0.5,
-        "share",
+    winner_share: float = _setting(0.5, "share", "by_size",
+        "share of the remaining time for the next trees of the pair with the best estimate")
+    excluded_share: float = _setting(0.5, "share", "by_size",
+        "the pair with the best estimate comes first if solving it may exclude this share of the other pairs")
+    winner_growth: int = _setting(2, "ratio", "by_size",
+        "ratio of the node limits of successive trees of the pair with the best estimate")
+    proof_share: float = _setting(0.4, "share", "by_size, together",
+        "share of a time limit after which steps raise the smallest lower bounds, unless a proof fits into the rest")
+    raised_share: float = _setting(0.2, "share", "all",
+        "share of the gap by which a step raises the smallest lower bounds")
+    near_share: float = _setting(0.5, "share", "by_size, together",
         "a step works on pairs whose lower bound exceeds the smallest one by at most this share of the rise that "
-        "`raised_share` sets",
-    )
-    compared_steps: int = _setting(8, "steps", "maximum number of steps of each bounding method that are compared")
+        "`raised_share` sets")
+    compared_steps: int = _setting(8, "steps", "by_size, together",
+        "maximum number of steps of each bounding method that are compared")
 
     # the orders `first_answers` and `winner_first`
-    initial_share: float = _setting(
-        0.05, "share", "share of a time limit after which initial supports are not improved"
-    )
-    single_sizes: tuple[int, ...] = _setting(
-        (), "indices", "indices of sizes with one possible support, whose folds are bounded first"
-    )
-    max_rises: int = _setting(
-        3, "sizes", "local search in folds ends after this number of successive sizes with rising estimates"
-    )
-    open_share: float = _setting(
-        0.5,
-        "share",
-        "share of the gap that the pair with the best estimate may leave open before other pairs come first",
-    )
-    weighted_pairs: int = _setting(
-        0,
-        "pairs",
-        "number of open pairs above which fits at every held-out weight and gamma come before work on single pairs",
-    )
-    choice_share: float = _setting(
-        0.5,
-        "share",
-        "share of a time limit for the pair with the best estimate; after it, steps raise the smallest lower bounds",
-    )
-    weakest_share: float = _setting(
-        0.02,
-        "share",
-        "pairs whose lower bound exceeds the smallest one by at most this share of the gap count as the weakest",
-    )
-    rise_share: float = _setting(
-        0.1, "share of the upper bound", "minimum rise of a lower bound by a full-data tree or a list"
-    )
-    late_growth: float = _setting(
-        2.0, "ratio", "factor by which lists raise the smallest lower bound near the end of a time limit"
-    )
+    initial_share: float = _setting(0.05, "share", "first_answers",
+        "share of a time limit after which initial supports are not improved")
+    single_sizes: tuple[int, ...] = _setting((), "indices", "first_answers",
+        "indices of sizes with one possible support, whose folds are bounded first")
+    max_rises: int = _setting(3, "sizes", "first_answers",
+        "local search in folds ends after this number of successive sizes with rising estimates")
+    open_share: float = _setting(0.5, "share", "winner_first",
+        "share of the gap that the pair with the best estimate may leave open before other pairs come first")
+    weighted_pairs: int = _setting(0, "pairs", "winner_first",
+        "number of open pairs above which fits at every held-out weight and gamma come before work on single pairs")
+    choice_share: float = _setting(0.5, "share", "winner_first",
+        "share of a time limit for the pair with the best estimate; after it, steps raise the smallest lower bounds")
+    weakest_share: float = _setting(0.02, "share", "winner_first",
+        "pairs whose lower bound exceeds the smallest one by at most this share of the gap count as the weakest")
+    rise_share: float = _setting(0.1, "share of the upper bound", "full-data trees, winner_first",
+        "minimum rise of a lower bound by a full-data tree or a list")
+    late_growth: float = _setting(2.0, "ratio", "winner_first",
+        "factor by which lists raise the smallest lower bound near the end of a time limit")
+    # fmt: on
 
     @classmethod
     def make(cls, context: Context, full: FoldProblem) -> Plan:

@@ -294,7 +294,7 @@ def drive(
         resume(method, hooks.resume, stored)
     reporter = _reporter(method, signals, hooks)
     if trace is not None:  # a resumed run is traced only after its state is restored
-        signals.listen(turn=partial(trace.visit, method))
+        signals.listen(step=trace.begun.append, turn=partial(trace.visit, method))
     if keeper is not None:  # the limit may expire within the first turn
         keeper.write(method)
         signals.listen(turn=partial(keeper.visit, method))

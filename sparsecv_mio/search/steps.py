@@ -102,6 +102,14 @@ class Step:
         return self.source if self.solver == NATIVE else f"MIOs of {self.solver}"
 
     @property
+    def gamma_range(self) -> tuple[int, int]:
+        """Indices of the smallest and the largest gamma; (0, -1) for all gammas."""
+        if self.gamma >= 0 or self.wanted is None or not self.wanted.any():
+            return max(self.gamma, 0), self.gamma
+        rows = np.flatnonzero(self.wanted.any(axis=1)).tolist()
+        return rows[0], rows[-1]
+
+    @property
     def description(self) -> str:
         """Description for the progress line and the trace: the account, the sizes and the folds."""
         targets = []

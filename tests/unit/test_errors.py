@@ -47,6 +47,7 @@ def test_what_others_call_an_option_is_told(theirs: str, ours: str, capsys: pyte
     for option, said in (
         ("--k", " (did you mean '--folds' or '--tau'?)"),
         ("--nbest", " of `solve`; the equivalent option is --most of near"),
+        ("-o", " of `solve`; it is an option of predict, report, plot, collect, table (did you mean '--json'?)"),
         ("--penalty", " of `solve`; it is an option of iacv (did you mean '--gamma'?)"), ("--xyz", ""),
     ):  # fmt: skip
         assert run(["solve", "no_file.csv", option, "5"]) == 2

@@ -1,6 +1,20 @@
 """The sources of bounds by name, and the methods that every source has.
 
-To add a source, add one file, one line to this registry, and one line to each order that uses the source.
+To add a source, add one file, one line to this registry, and one line to each order that uses the source. Each source
+is a class with the name of the source, in one of these files:
+
+=================  =====================================================================
+file               sources
+=================  =====================================================================
+fold_bounds        enclosures, fold relaxations, fold roots
+fold_searches      fold searches, fold samples
+full_data          full-data relaxations, full-data trees
+held_out_lists     held-out lists
+initial_supports   initial supports, supports in folds, fold supports, support fits
+left_out_trees     left-out trees
+subproblem_trees   subproblem trees
+weighted_rows      weighted relaxations, weighted trees
+=================  =====================================================================
 """
 
 from __future__ import annotations

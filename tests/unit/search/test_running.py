@@ -26,7 +26,16 @@ from sparsecv_mio.search.answer.instability import Instabilities
 from sparsecv_mio.search.answer.quick_answer import QuickAnswer, find_quick_answer
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.observers import Checkpoint, Progress, Reporter, Signals, read_checkpoint, read_trace
+from sparsecv_mio.search.grid_search import ORDERS
+from sparsecv_mio.search.observers import (
+    BegunStep,
+    Checkpoint,
+    Progress,
+    Reporter,
+    Signals,
+    read_checkpoint,
+    read_trace,
+)
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.question import Question
 from sparsecv_mio.search.running_search import RunningSearch, drive, with_quick_answer
@@ -189,8 +198,8 @@ def test_what_is_being_done_is_said_beside_the_last_numbers() -> None:
         return made[-1]
 
     reporter = Reporter(seen.append, make)
-    reporter.say("trees: tau 1")  # the first time there are not numbers yet
-    reporter.say("trees: tau 2")
+    reporter.say(BegunStep("together", "trees: tau 1", (1.0, 1.0)))  # the first time there are not numbers yet
+    reporter.say(BegunStep("together", "trees: tau 2", (1.0, 1.0)))
     assert len(made) == 1 and [one.done for one in seen] == [0, 0]
     assert seen[1].stage == "trees: tau 2" and seen[1].seconds >= 2.0
 
@@ -219,6 +228,10 @@ def test_bounds_close_monotonically_and_end_at_the_record(method: str, tmp_path:
         assert after["lower"] >= before["lower"] and after["nodes"] >= before["nodes"]
         assert before["upper"] is None or after["upper"] <= before["upper"]
     assert (moments[-1]["lower"], moments[-1]["upper"]) == pytest.approx((record["lower"], record["upper"]), rel=1e-13)
+    begun = [step for moment in moments for step in moment["begun"]]
+    assert [moment["begun"][-1]["step"] for moment in moments if moment["begun"]][-1] == moments[-1]["stage"]
+    assert {step["order"] for step in begun} <= set(ORDERS)
+    assert {gamma for step in begun for gamma in step["gammas"]} == {0.1, 1.0}
     assert moments[-1]["pairs"][0] == pytest.approx([record["table"][0][end] for end in ("lower", "upper")])
 
 
