@@ -165,11 +165,11 @@ class Plan:
 
     # the orders `together` and `first_supports`
     cheap_nodes: int = _setting(UNLIMITED, "nodes", "by_size, together",
-        "work that may exclude pairs comes before trees of all folds once first full-data trees have used more than "
-        f"this number of nodes (up to {SMALL} columns, at most {MANY_FOLDS:,} folds, and only the choice is requested)")
+        "exclude pairs before trees of all folds once first full-data trees have used more nodes (up to "
+        f"{SMALL} columns and {MANY_FOLDS:,} folds, and only the choice is requested)")
     bounds_before_trees: bool = _setting(False, "-", "by_size, together",
-        f"bound all folds before any tree, and exclude pairs before trees of all folds (more than {SMALL} columns, at "
-        f"most {MANY_FOLDS:,} folds, and only the choice is requested)")
+        f"bound all folds, to exclude pairs, before any tree (more than {SMALL} columns, at most {MANY_FOLDS:,} folds, "
+        "and only the choice is requested)")
     looks_first: bool = _setting(False, "-", "by_size, together",
         f"begin with short trees at all gammas (more than {SMALL} columns, and a time limit)")
     first_trees_share: float = _setting(0.6, "share", "by_size, together",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import fields
@@ -15,6 +16,7 @@ from zoo import random_problem
 
 from sparsecv_mio.report.source_tables import print_plan
 from sparsecv_mio.search.grid_search import ORDERS
+from sparsecv_mio.search.orders import together
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources import registry
 from sparsecv_mio.search.sources.registry import SOURCES
@@ -92,3 +94,11 @@ def test_the_registry_names_the_file_of_each_source() -> None:
     of_source = {name: file for file, names in listed for name in names.split(", ")}
     assert of_source.pop("sources") == "file"
     assert of_source == {name: type(source).__module__.rpartition(".")[2] for name, source in SOURCES.items()}
+
+
+def test_the_page_has_each_order_and_the_phases_of_together() -> None:
+    page = (ROOT / "docs" / "how_it_decides.md").read_text(encoding="utf-8")
+    phases = re.findall(r"^        yield (\w+)\(|^    yield (\w+)\(", inspect.getsource(together._phases), re.MULTILINE)
+    table = page[page.index("| phase | source | work |") :]
+    assert re.findall(r"^\| `(\w+)` \|", table[: table.index("\n\n")], re.MULTILINE) == [a or b for a, b in phases]
+    assert not [name for name in ORDERS if f"`{name}`" not in page]
