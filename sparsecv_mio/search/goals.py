@@ -34,7 +34,11 @@ class SearchGoal(Protocol):
 
 
 class CertifiedChoice:
-    """The pair with the smallest CV error, certified within the gap."""
+    """The pair with the smallest CV error, certified within the gap.
+
+    Another pair may have a better estimate than the certified one. `together` then solves that pair. `winner_first`
+    yields no step once the choice is certified, and the loop ends without a settled goal.
+    """
 
     needs_full_data: ClassVar[bool] = False
 

@@ -163,7 +163,7 @@ class Plan:
     near_best: float = _setting(0.25, "share", "weighted trees",
         "a fold waits if the expected rise of its bound per node is at most this share of the largest expected rise")
 
-    # the orders `together` and `first_supports`
+    # the orders `together` (which `by_size` uses too) and `first_supports`
     cheap_nodes: int = _setting(UNLIMITED, "nodes", "by_size, together",
         "exclude pairs before trees of all folds once first full-data trees have used more nodes (up to "
         f"{SMALL} columns and {MANY_FOLDS:,} folds, and only the choice is requested)")
@@ -179,7 +179,7 @@ class Plan:
     small_sizes: tuple[int, ...] = _setting((), "indices", "first_supports",
         f"indices of sizes with at most {SUPPORTS_OF_SMALL:,} supports, which are solved first under a time limit")
 
-    # the order `by_size`, and the phase `weakest` late in a limit
+    # the order `by_size`, and the phase `weakest`
     winner_share: float = _setting(0.5, "share", "by_size",
         "share of the remaining time for the next trees of the pair with the best estimate")
     excluded_share: float = _setting(0.5, "share", "by_size",
