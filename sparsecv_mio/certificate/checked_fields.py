@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import IntEnum
 from typing import Any, TypeGuard, TypeVar
@@ -17,6 +17,7 @@ from typing import Any, TypeGuard, TypeVar
 from sparsecv_mio.errors import VerificationFailed
 
 T = TypeVar("T")
+Tolerance = Callable[[Any, str], float]  # of a recomputed part and the name of a field
 
 ENUMERATE_PAIR = 15  # varying features, up to which the reported pair is enumerated
 ENUMERATE_GRID = 12  # varying features, up to which the whole grid is enumerated
@@ -234,6 +235,33 @@ class Checks:
         self.mark_recomputed_fields(name)
         holds = said == found or abs(said - found) <= tolerance
         return self.require(holds, name, f"the record has {said!r}, but the recomputed value is {found!r}")
+
+    def compare_fields(
+        self, path: str, said: Any, found: Any, names: Iterable[str], tolerance: Tolerance = lambda part, name: 0.0
+    ) -> None:
+        """Record a failure for each field of a part of the record that differs from the recomputed part.
+
+        Parameters
+        ----------
+        path : str
+            Path of the part.
+        names : iterable of str
+            Names of the fields.
+        tolerance : callable
+            Function that returns the maximum difference of a number.
+        """
+        for name in names:
+            value, own = getattr(said, name), getattr(found, name)
+            if isinstance(value, float) and isinstance(own, float):
+                self.close(f"{path}.{name}", value, own, tolerance(found, name))
+            else:
+                self.require_equal(f"{path}.{name}", value, own)
+
+    def compare_parts(self, path: str, said: Sequence[Any], found: Sequence[Any], tolerance: Tolerance) -> None:
+        """Record a failure for each field of a list of parts that differs from the recomputed parts."""
+        if self.require(len(said) == len(found), path, f"has {len(said)} entries, but the data give {len(found)}"):
+            for i, (part, other) in enumerate(zip(said, found, strict=True)):
+                self.compare_fields(f"{path}[{i}]", part, other, vars(part), tolerance)
 
     def mark_recomputed_fields(self, *names: str) -> None:
         """Mark fields, with everything in them, as recomputed."""

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -173,48 +173,12 @@ def check_procedure(question: Question, what: str) -> None:
             raise BadInput(f"{what}: not supported with {named}; leave out one of the two")
 
 
-@dataclass(frozen=True, eq=False)
-class ChosenModels:
-    """The models that were chosen from draws, in the order of the draws.
-
-    Attributes
-    ----------
-    models : tuple of ChosenModel
-        Models of the draws that are done.
-    failed : tuple of FailedDraw
-        Draws from which no model can be chosen, with the reason.
-    n_draws : int
-        Number of requested draws.
-    is_stopped : bool
-        True if Ctrl-C ended the run.
-    """
+class ChosenModels(NamedTuple):
+    """The models of the draws that are done, the draws from which no model can be chosen, and warnings about draws."""
 
     models: tuple[ChosenModel, ...]
     failed: tuple[FailedDraw, ...]
-    n_draws: int
-    is_stopped: bool
-
-    def describe_missing_draws(self, what: str) -> tuple[str, ...]:
-        """Return warnings on draws without a model, for the record; none if every draw has one.
-
-        Parameters
-        ----------
-        what : str
-            Option that requested the draws.
-        """
-        notes, n_failed = list[str](), len(self.failed)
-        n_done = len(self.models) + n_failed
-        if n_done < self.n_draws:
-            words = "the run was interrupted after {}" if self.is_stopped else (
-                "the time limit ended after {}; give a longer time limit"
-            )  # fmt: skip
-            notes.append(f"{what}: {words.format(f'{n_done} of {self.n_draws} draws')}")
-        if self.failed:
-            notes.append(
-                f"{what}: no model could be chosen from {n_failed} of {n_done} draws, which are left out; the first "
-                f"reason: {self.failed[0].reason}"
-            )
-        return tuple(notes)
+    notes: tuple[str, ...]
 
 
 def choose_models(
@@ -243,7 +207,7 @@ def choose_models(
     Returns
     -------
     ChosenModels
-        Models of the draws that are done; a draw that Ctrl-C ends is not done.
+        Models of the draws that are done, and warnings on the others; a draw that Ctrl-C ends is not done.
 
     Raises
     ------
@@ -278,7 +242,15 @@ def choose_models(
     failed = tuple(choice for choice in chosen if isinstance(choice, FailedDraw))
     if failed and not models:
         raise BadInput(f"{what}: no draw gives a model; the first reason: {failed[0].reason}")
-    return ChosenModels(models, failed, len(draws), deadline.stop.is_set())
+    notes, n_draws = list[str](), f"{len(done)} of {len(draws)} draws"
+    if len(done) < len(draws) and deadline.stop.is_set():
+        notes.append(f"{what}: the run was interrupted after {n_draws}")
+    elif len(done) < len(draws):
+        notes.append(f"{what}: the time limit ended after {n_draws}; give a longer time limit")
+    if failed:
+        left_out = f"{len(failed)} of {len(done)} draws, which are left out"
+        notes.append(f"{what}: no model could be chosen from {left_out}; the first reason: {failed[0].reason}")
+    return ChosenModels(models, failed, tuple(notes))
 
 
 def choose_from_draw(question: Question, draw: Draw, deadline: Deadline | None) -> Choice | None:

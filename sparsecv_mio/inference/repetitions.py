@@ -95,7 +95,7 @@ class Repetition:
         asked = replace(question, gammas=record.request.gammas, taus=record.request.taus, starts=starts)
         draws = list(draw(dataset, folds, self.n_draws, options.seed))
         found = choose_models(asked, draws, self.what, options, deadline)
-        record = replace(record, warnings=(*record.warnings, *found.describe_missing_draws(self.what)))
+        record = replace(record, warnings=(*record.warnings, *found.notes))
         if not found.models:
             return record
         if self.what == BOOTSTRAP:

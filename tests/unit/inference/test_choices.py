@@ -98,7 +98,7 @@ def test_an_expired_limit_keeps_what_is_done(tmp_path: Path) -> None:
     question = make_question()
     draws = list(bootstrap_draws(question.dataset, question.folds, 3, 0))
     none = choose_models(question, draws, WHAT, deadline=Deadline(0.0, None))
-    assert none.models == () and none.describe_missing_draws("bootstrap") == (
+    assert none.models == () and none.notes == (
         "bootstrap: the time limit ended after 0 of 3 draws; give a longer time limit",
     )
     deadline = Deadline(None, None)
@@ -108,7 +108,7 @@ def test_an_expired_limit_keeps_what_is_done(tmp_path: Path) -> None:
             deadline.stop.set()
 
     some = choose_models(replace(question, hooks=Hooks(progress=stop)), draws, WHAT, deadline=deadline)
-    assert len(some.models) == 1 and "the run was interrupted after 1 of 3 draws" in some.describe_missing_draws("b")[0]
+    assert len(some.models) == 1 and "the run was interrupted after 1 of 3 draws" in some.notes[0]
 
 
 @pytest.mark.slow
@@ -127,10 +127,7 @@ def test_a_draw_without_a_model_is_stated() -> None:
     question = Question(data, make_folds("groups:g", data), (1.0,), (1,), SearchOptions.of(loss="logistic", threads=1))
     found = choose_models(question, list(bootstrap_draws(data, question.folds, 8, 0)), WHAT)
     assert found.failed and found.models and len(found.failed) + len(found.models) == 8
-    assert (
-        isinstance(found.failed[0], FailedDraw)
-        and "no model could be chosen from" in found.describe_missing_draws("b")[0]
-    )
+    assert isinstance(found.failed[0], FailedDraw) and "no model could be chosen from" in found.notes[0]
 
 
 @pytest.mark.parametrize(
