@@ -126,12 +126,12 @@ def _has_longer_whole_part(value: float, digits: int) -> bool:
     return 10.0**digits - 0.5 <= abs(value) < WHOLE_BELOW
 
 
-def round_up(value: float, digits: int = 2) -> float:
+def round_upward(value: float, digits: int = 2) -> float:
     """Return a number rounded up to some significant digits.
 
     Examples
     --------
-    >>> round_up(1.1234), -round_up(-1.1234, 3), round_up(0.0), round_up(math.inf)
+    >>> round_upward(1.1234), -round_upward(-1.1234, 3), round_upward(0.0), round_upward(math.inf)
     (1.2, 1.12, 0.0, inf)
     """
     return float(Context(digits, ROUND_CEILING).create_decimal(value))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.digits import format_number, format_with_zeros, round_up
+from sparsecv_mio.digits import format_number, format_with_zeros, round_upward
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report import figures, layout
 from sparsecv_mio.report.layout import mark_estimate
@@ -84,7 +84,7 @@ def round_percentage(value: float, up: bool) -> float:
     >>> round_percentage(1.1234, True), round_percentage(1.1234, False), round_percentage(34.2, True)
     (1.2, 1.1, 35.0)
     """
-    return round_up(value + ACCURATE_RTOL) if up else -round_up(min(ACCURATE_RTOL - value, 0.0))
+    return round_upward(value + ACCURATE_RTOL) if up else -round_upward(min(ACCURATE_RTOL - value, 0.0))
 
 
 def certified_lines(record: Record) -> list[str]:

@@ -100,14 +100,22 @@ def _print_models(
     ]
     heads = ("up to gamma", "proved", "features") if path else ("objective", "lower", "proved", "model")
     print_table(console, ("tau", *measures[0], *heads), lines, text=heads[-1:])
-    best = best_sizes([row.tau for row in rows], fits) if len(rows) > 1 else ""
-    say(console, f"{best} (assumes a small gamma: {_degrees(record)})" if best else "", style="dim")
-    most = (record.request.restrictions or NONE).n_selectable_features(record.data.p)
-    if f": {rows[-1].tau}" in best and rows[-1].tau < most:
-        say(console, f"tau = {rows[-1].tau} is the largest compared; larger models may be better", style="dim")
+    if len(rows) > 1:
+        _print_best_sizes(console, [row.tau for row in rows], fits, record)
     if any(math.isnan(getattr(fit, name, 0.0)) for fit in fits for name in ("adjusted", "cp", "bic")):
         say(console, UNDEFINED, style="dim")
     _explain_glm_measures(console, [fit for fit in fits if isinstance(fit, GlmCriteria)], record)
+
+
+def _print_best_sizes(
+    console: Console, taus: list[int], fits: Sequence[Criteria] | Sequence[GlmCriteria], record: PathRecord
+) -> None:
+    """Print the best size by each criterion, and a warning if it is the largest size."""
+    best = best_sizes(taus, fits)
+    say(console, f"{best} (assumes a small gamma: {_degrees(record)})" if best else "", style="dim")
+    most = (record.request.restrictions or NONE).n_selectable_features(record.data.p)
+    if f": {taus[-1]}" in best and taus[-1] < most:
+        say(console, f"tau = {taus[-1]} is the largest compared; larger models may be better", style="dim")
 
 
 def _explain_glm_measures(console: Console, fits: Sequence[GlmCriteria], record: PathRecord) -> None:

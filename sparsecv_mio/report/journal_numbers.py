@@ -9,11 +9,11 @@ import math
 import re
 from collections.abc import Sequence
 
-from sparsecv_mio.digits import WHOLE_BELOW, format_number, format_with_zeros, round_up
+from sparsecv_mio.digits import WHOLE_BELOW, format_number, format_with_zeros, round_upward
 from sparsecv_mio.report.coefficients import ratio
 
 DIGITS = 3  # significant digits of the largest number of a column, and of single numbers
-BOUND_DIGITS = 4  # significant digits of certified bounds
+OUTWARD_DIGITS = 4  # significant digits of certified bounds
 MAX_DECIMALS = 4  # decimals of a column of ratios, and significant digits with equal decimals
 
 MINUS, SUPERSCRIPTS, PLAIN_DIGITS = "\N{MINUS SIGN}", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"
@@ -124,11 +124,11 @@ def round_outward(lower: float, upper: float) -> tuple[str, str]:
     >>> round_outward(1.23456e-9, 1.23457e-9), round_outward(12345.6, 12346.7)
     (('1.234e-09', '1.235e-09'), ('12345', '12347'))
     """
-    low, high = (
-        sign * round_up(sign * bound, max(BOUND_DIGITS, _find_place(bound) + 1 if 1.0 <= bound < WHOLE_BELOW else 0))
-        for sign, bound in ((-1.0, lower), (1.0, upper))
-    )
-    return format_with_zeros(low, BOUND_DIGITS), format_with_zeros(high, BOUND_DIGITS)
+    ends = list[float]()
+    for sign, bound in ((-1.0, lower), (1.0, upper)):
+        n_whole = _find_place(bound) + 1 if 1.0 <= bound < WHOLE_BELOW else 0  # digits before the decimal point
+        ends.append(sign * round_upward(sign * bound, max(OUTWARD_DIGITS, n_whole)))
+    return format_with_zeros(ends[0], OUTWARD_DIGITS), format_with_zeros(ends[1], OUTWARD_DIGITS)
 
 
 def describe_bounds(lower: float, upper: float) -> str:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from sparsecv_mio.report import journal_numbers, record_tables, record_words
 from sparsecv_mio.report.baseline_tables import certified_lines
 from sparsecv_mio.report.coefficients import against, factor_lines, requested_references, spreads
 from sparsecv_mio.report.document import CITATION, Publication, ReportTable, text_of
-from sparsecv_mio.report.journal_numbers import DIGITS, format_column, format_percent, print_number
+from sparsecv_mio.report.journal_numbers import DIGITS, format_column, format_limits, format_p_value, format_percent
 from sparsecv_mio.report.references import FIRST_PAPER, PACKAGE, find_references
 from sparsecv_mio.targets import Loss, Values
 from sparsecv_mio.words import Intercept
@@ -41,7 +42,7 @@ MAX_LISTED_GAMMAS = 5  # ridge weights that a text lists; it gives the range of 
 EQUAL_RATIO_RTOL = 1e-6  # relative difference up to which ratios of ridge weights are equal
 
 
-def publication_of(record: Record, data: Dataset | None = None) -> Publication:
+def make_publication(record: Record, data: Dataset | None = None) -> Publication:
     """Return the table of the model of a record for a paper, with its texts.
 
     Parameters
@@ -85,7 +86,7 @@ def publication_text(record: object, kind: str, data: Dataset | None = None) -> 
     """
     if not isinstance(record, Record):
         raise BadInput("report: --style publication needs a record of `solve` that chose a pair (tau, gamma)")
-    made = publication_of(record, data)
+    made = make_publication(record, data)
     if kind != "csv":
         return text_of(made, kind)
     return "".join(csv_lines([made.table.head, *((inert(term), *cells) for term, *cells in made.table.rows)]))
@@ -101,7 +102,7 @@ def cited_keys(record: StoredRecord) -> list[str]:
     """
     if not isinstance(record, Record):
         return [PACKAGE, *_find_model_papers(record.loss), FIRST_PAPER]
-    return [PACKAGE, *(reference.key for reference in publication_of(record).references)]
+    return [PACKAGE, *(reference.key for reference in make_publication(record).references)]
 
 
 def _make_columns(record: Record, data: Dataset | None) -> dict[str, dict[str, str]]:
@@ -134,37 +135,36 @@ def _make_columns(record: Record, data: Dataset | None) -> dict[str, dict[str, s
 
 
 def _make_columns_of_draws(record: Record, names: list[str], forced: dict[str, str]) -> dict[str, dict[str, str]]:
-    """Return the columns of the bootstrap, of stability selection and of the tests, for features without a reference.
-
-    A term in no model of the splits has the p-value 1.
-    """
+    """Return the columns of the bootstrap and of stability selection, for features without a reference level."""
     columns, is_ratio = dict[str, dict[str, str]](), bool(record.loss.target.ratio)
-    forced = {name: cell for name, cell in forced.items() if name in record.predictor.coefficients}
-
-    def format_limits(lower: float | None, upper: float | None) -> str:
-        return "" if lower is None or upper is None else journal_numbers.format_limits(lower, upper, is_ratio)
-
     if (draws := record.bootstrap) is not None:
-        found = {one.feature: one for one in draws.features if one.feature in names}
-        shares = {name: format_percent(one.frequency) for name, one in found.items()}
-        columns["Inclusion"] = shares | {name: "forced" for name, one in found.items() if one.forced}
+        features = {one.feature: one for one in draws.features if one.feature in names}
+        shares = {name: format_percent(one.frequency) for name, one in features.items()}
+        columns["Inclusion"] = shares | {name: "forced" for name, one in features.items() if one.forced}
         columns[f"{100.0 * draws.level:g}% bootstrap interval"] = {
-            name: format_limits(one.coefficient_low, one.coefficient_high) for name, one in found.items()
+            name: format_limits(one.coefficient_low, one.coefficient_high, is_ratio) for name, one in features.items()
         }
     if (halves := record.stability_selection) is not None:
         shares = {one.feature: format_percent(one.frequency) for one in halves.features if one.feature in names}
-        columns["Halves"] = shares | forced
-    if (tests := record.inference) is not None:
-        terms, restrictions = {one.term: one for one in tests.terms}, record.request.restrictions or NONE
-        untested = {*adjustment_columns(record), *(name for factor in restrictions.count for name in factor)}
-        names = [name for name in names if name not in untested]  # a factor has one test for all its levels
-        tested = {name: terms[name] for name in names if name in terms}
-        columns[f"{100.0 * tests.level:g}% split interval"] = {
-            name: format_limits(one.interval_lower, one.interval_upper) for name, one in tested.items()
-        }
-        p_values = dict.fromkeys(names, 1.0) | {name: one.p_value for name, one in tested.items()}
-        columns["p"] = {name: journal_numbers.format_p_value(value) for name, value in p_values.items()}
-    return columns
+        columns["Halves"] = shares | {name: forced[name] for name in record.predictor.coefficients if name in forced}
+    return columns | _make_columns_of_tests(record, names)
+
+
+def _make_columns_of_tests(record: Record, names: list[str]) -> dict[str, dict[str, str]]:
+    """Return the columns of the tests by splits of the rows; a term in no model has the p-value 1."""
+    if (tests := record.inference) is None:
+        return {}
+    factors = chain.from_iterable((record.request.restrictions or NONE).count)  # each has one test for all its levels
+    terms, untested = {one.term: one for one in tests.terms}, {*adjustment_columns(record), *factors}
+    tested = {name: terms.get(name) for name in names if name not in untested}
+    return {
+        f"{100.0 * tests.level:g}% split interval": {
+            name: format_limits(one.interval_lower, one.interval_upper, bool(record.loss.target.ratio))
+            for name, one in tested.items()
+            if one and one.interval_lower is not None and one.interval_upper is not None
+        },
+        "p": {name: format_p_value(one.p_value if one else 1.0) for name, one in tested.items()},
+    }
 
 
 def _write_texts(record: Record, data: Dataset | None) -> list[str]:
@@ -182,7 +182,7 @@ def _write_texts(record: Record, data: Dataset | None) -> list[str]:
     )  # fmt: skip
     environment.filters |= {
         "name": quoted_name, "names": lambda names: abbreviate_list(list(map(quoted_name, names))),
-        "number": _print_rounded, "percent": format_percent, "percent_up": record_words.round_share_up,
+        "number": _print_number, "percent": format_percent, "percent_up": record_words.format_share_bound,
         "sentence": lambda line: f"{line[0].upper()}{line[1:]}.",
     }  # fmt: skip
     values = _describe_request(record, data) | _describe_outcome(record, data)
@@ -196,8 +196,8 @@ def _find_model_papers(loss: Loss) -> tuple[str, ...]:
     return "hoerl1970", *MODEL_PAPERS[loss.target.values], "bertsimas2016"
 
 
-def _print_rounded(value: float, digits: int = DIGITS) -> str:
-    return print_number(format_with_zeros(value, digits))
+def _print_number(value: float, digits: int = DIGITS) -> str:
+    return journal_numbers.print_number(format_with_zeros(value, digits))
 
 
 def _use_symbols(text: str) -> str:
@@ -213,7 +213,7 @@ def print_pair(tau: int, gamma: float) -> str:
     >>> print_pair(7, 0.00719686)
     'τ = 7 and γ = 0.00720'
     """
-    return f"τ = {tau:,} and γ = {_print_rounded(gamma)}"
+    return f"τ = {tau:,} and γ = {_print_number(gamma)}"
 
 
 def _describe_request(record: Record, data: Dataset | None) -> dict[str, Any]:
@@ -279,7 +279,7 @@ def _move_estimate(line: str) -> str:
 def _list_significant_terms(tests: Inference | None) -> list[str]:
     """Return the terms whose p-value is at most the family-wise error, with their p-values."""
     terms = [one for one in tests.terms if one.p_value <= 1.0 - tests.level] if tests else []
-    values = (f"(p = {journal_numbers.format_p_value(one.p_value)})".replace("= <", "< ") for one in terms)
+    values = (f"(p = {format_p_value(one.p_value)})".replace("= <", "< ") for one in terms)
     return [f"{quoted_name(one.term)} {value}" for one, value in zip(terms, values, strict=True)]
 
 
@@ -301,7 +301,7 @@ def _describe_gammas(record: Record) -> str:
     """Return the ridge weights of the grid, or the interval of gamma."""
     interval, gammas = record.continuous, sorted(set(record.request.gammas))
     ends = gammas if interval is None else [interval.low, interval.high]
-    listed = [print_number(format_number(gamma, DIGITS)) for gamma in ends]
+    listed = [journal_numbers.print_number(format_number(gamma, DIGITS)) for gamma in ends]
     low, high = listed[0], listed[-1]
     if interval is not None:
         return f"every ridge weight γ from {low} to {high}"
@@ -322,7 +322,7 @@ def _list_measures(record: Record) -> list[str]:
         measures = {"accuracy (threshold 0.5)": classes.accuracy, "AUC": classes.auc, "Brier score": classes.brier}
     measures |= {explained.replace("R^2", "R²"): record.r_squared, record.null_name: record.null_error}
     known = {name: value for name, value in measures.items() if value is not None and math.isfinite(value)}
-    return [f"{name} {_print_rounded(value)}" for name, value in known.items()]
+    return [f"{name} {_print_number(value)}" for name, value in known.items()]
 
 
 def _fit_on_all_rows(record: Record, data: Dataset | None) -> Any:

@@ -19,7 +19,7 @@ from sparsecv_mio.digits import (
     format_number,
     interval_digits,
     quoted_name,
-    round_up,
+    round_upward,
     several,
 )
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus, words_of_terms
@@ -369,18 +369,18 @@ def fold_models(record: Record) -> str:
     """Return a bound on the training objective of every fold model; empty if unknown or uninformative."""
     if (gap := record.training_gap) is None or not gap < 1.0:
         return ""
-    return f"at most {round_share_up(gap)} above its minimum"
+    return f"at most {format_share_bound(gap)} above its minimum"
 
 
-def round_share_up(share: float) -> str:
+def format_share_bound(share: float) -> str:
     """Return a share below 1 in per cent, rounded up to two digits.
 
     Examples
     --------
-    >>> round_share_up(0.01101), round_share_up(0.25), round_share_up(3e-9)
+    >>> format_share_bound(0.01101), format_share_bound(0.25), format_share_bound(3e-9)
     ('1.2%', '25%', '0.01%')
     """
-    return f"{round_up(100.0 * max(share, 1e-4) * (1.0 - ACCURATE_RTOL)):.3g}%"  # without the rounding of the product
+    return f"{round_upward(100.0 * max(share, 1e-4) - ACCURATE_RTOL):.3g}%"  # the product may be rounded up
 
 
 def n_unsolved_pairs(record: Record) -> int:

@@ -32,7 +32,7 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report.journal_numbers import format_column, round_outward
-from sparsecv_mio.report.publication import cited_keys, publication_of, publication_text
+from sparsecv_mio.report.publication import cited_keys, make_publication, publication_text
 from sparsecv_mio.report.references import bibliography, find_references
 from sparsecv_mio.search.api import cross_validate
 
@@ -50,7 +50,7 @@ def hostile() -> tuple[Record, Dataset]:
 
 
 def test_the_numbers_are_those_of_the_model(record: Record) -> None:
-    table = publication_of(record, data()).table
+    table = make_publication(record, data()).table
     assert table.head == ("Term", "Estimate", "Effect of 1 SD", "Folds (of 5)")
     spread = dict(zip(data().names, data().X.std(axis=0), strict=True))
     for name, estimate, effect, folds in table.rows[:-1]:
@@ -58,7 +58,7 @@ def test_the_numbers_are_those_of_the_model(record: Record) -> None:
         assert float(estimate) == pytest.approx(exact, rel=5e-3)
         assert float(effect) == pytest.approx(exact * spread[name], rel=5e-3)
         assert int(folds) == record.chosen_in()[name]
-    assert publication_of(record).table.head == ("Term", "Estimate", "Folds (of 5)")
+    assert make_publication(record).table.head == ("Term", "Estimate", "Folds (of 5)")
 
 
 def test_classes_and_counts_have_ratios() -> None:
@@ -70,7 +70,7 @@ def test_classes_and_counts_have_ratios() -> None:
     ):
         frame = pd.DataFrame(X, columns=list("abc")).assign(y=y)
         record = sc.solve(frame, "y", loss=loss, folds="4", gammas=[0.1], taus=[2], threads=1)
-        made = publication_of(record)
+        made = make_publication(record)
         assert made.table.head[:3] == ("Term", "Estimate", word)
         for name, _, ratio, _ in made.table.rows[:-1]:
             assert float(ratio) == pytest.approx(math.exp(record.coefficients[name]), rel=0.02)
@@ -93,7 +93,7 @@ def test_the_caption_claims_what_is_certified(record: Record, simplest: Record) 
         (replace(record, refit=replace(record.refit, proved=False)), ["the subset is not certified to be the best"]),
         (replace(record, cv_error=math.inf), ["The CV error of this pair is not known"]),
     ):
-        caption = publication_of(found).table.caption
+        caption = make_publication(found).table.caption
         assert all(claim in caption for claim in claims), (claims, caption)
         is_claimed = "has the minimum CV error over the grid, certified" in caption
         assert is_claimed == (found.status == "proved"), caption
@@ -142,7 +142,7 @@ def test_markdown_has_as_many_cells_in_every_row(hostile: tuple[Record, Dataset]
 def test_csv_has_the_names_of_the_data(hostile: tuple[Record, Dataset]) -> None:
     record, rows = hostile
     head, *lines = csv.reader(io.StringIO(publication_text(record, "csv", rows)))
-    assert tuple(head) == publication_of(record, rows).table.head
+    assert tuple(head) == make_publication(record, rows).table.head
     assert [line[0] for line in lines] == [*BAD[:-1], f"'{BAD[-1]}", "(intercept)"]  # no formula for a spreadsheet
     assert all(
         float(line[1]) == pytest.approx(record.coefficients[line[0].lstrip("'")], rel=0.05) for line in lines[:-1]
@@ -181,7 +181,7 @@ def test_draws_add_their_columns_and_sentences(record: Record) -> None:
             record, data(), StabilitySelection(plan, 0.75, 0, 0.0, 0, 0.0, (), 0, (), tuple(models))
         ),
     )
-    made = publication_of(drawn)
+    made = make_publication(drawn)
     assert made.table.head[-3:] == ("Inclusion", "90% bootstrap interval", "Halves")
     cells = {name: row[-3:] for name, *row in made.table.rows}
     assert cells[names[0]][0] == "100%" and cells[names[1]][0] == "75%" and cells[names[1]][2] == "75%"
@@ -203,12 +203,12 @@ def test_baselines_add_sentences(record: Record) -> None:
         for name, error in errors.items()
     ]  # fmt: skip
     drawn = replace(record, baselines=Baselines(tuple(methods), {"scikit-learn": "1.7.0"}))
-    made = publication_of(drawn)
+    made = make_publication(drawn)
     assert "On the same folds we fitted lasso, abess" in made.methods and "scikit-learn 1.7.0" in made.methods
     assert "The CV error of lasso is" in made.results and "above that of the reported pair" in made.results
     assert re.search("Certified over the grid: no CV error of best-subset selection is more than 2[01]%", made.results)
     assert {"tibshirani1996", "zhu2020", "pedregosa2011"} <= set(cited_keys(drawn))
-    assert "lasso" not in publication_of(record).methods
+    assert "lasso" not in make_publication(record).methods
 
 
 def test_tests_by_splits_add_columns(record: Record) -> None:
@@ -221,7 +221,7 @@ def test_tests_by_splits_add_columns(record: Record) -> None:
     splits = tuple(SplitResult(i, record.gamma, 2, (first, second), "proved", 0.0) for i in range(4))
     plan = DrawPlan(5, 7, "rows", record.data.n, False, 1e-4)
     drawn = replace(record, inference=Inference(plan, 0.95, "classical", splits, terms))
-    made = publication_of(drawn)
+    made = make_publication(drawn)
     assert made.table.head[-2:] == ("95% split interval", "p")
     cells = {name: row[-2:] for name, *row in made.table.rows}
     assert cells[first] == ["-0.50 to 2.00", "<0.001"] and cells[second] == ["", "0.200"]
@@ -249,15 +249,15 @@ def test_preprocessing_is_stated(tmp_path: Path) -> None:
     frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc")).assign(sex=["f", "m"] * 20)
     frame["y"] = frame["a"] + rng.normal(size=40)
     asked = {"folds": "4", "gammas": [0.1], "taus": [2], "threads": 1}
-    plain = publication_of(sc.solve(frame.drop(columns="sex"), "y", **asked)).methods
+    plain = make_publication(sc.solve(frame.drop(columns="sex"), "y", **asked)).methods
     assert "No values were missing." in plain and "encoded" not in plain
     frame.loc[2, "b"] = np.nan
     file = tmp_path / "rows.csv"
     frame.to_csv(file, index=False)
-    dropped = publication_of(sc.solve(file, "y", na="drop", encode="onehot", **asked)).methods
+    dropped = make_publication(sc.solve(file, "y", na="drop", encode="onehot", **asked)).methods
     assert "We dropped 1 row with missing values." in dropped and "We encoded 1 text column as 0/1" in dropped
     imputed = sc.solve(file, "y", na="mean", drop=["sex"], force_in="b", **asked)
-    made = publication_of(imputed)
+    made = make_publication(imputed)
     assert "Missing values of 1 column were imputed by the mean of all rows" in made.methods
     assert "No values were missing" not in made.methods + dropped
     assert next(row for row in made.table.rows if row[0] == "b")[-1] == "forced"
