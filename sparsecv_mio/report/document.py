@@ -140,33 +140,14 @@ class Publication:
     def to_markdown(self, text: str) -> str:
         """Return a text for Markdown, which cites authors and years."""
         names = {reference.key: reference.short_name for reference in self.references}
-        return convert_text(
-            text, markdown_text, lambda keys: f" ({markdown_text('; '.join(names[key] for key in keys))})"
-        )
+
+        def cite(citation: re.Match[str]) -> str:
+            return f" ({markdown_text('; '.join(names[key] for key in citation[1].split(',')))})"
+
+        return "\n".join(CITATION.sub(cite, markdown_text(line)) for line in text.splitlines())
 
 
-CITATION = re.compile(r" ⟦([\w,]+)⟧")
-
-
-def convert_text(text: str, escape: Callable[[str], str], cite: Callable[[list[str]], str]) -> str:
-    """Return a text with citations in a format, line by line.
-
-    Parameters
-    ----------
-    text : str
-        Text with citations as `⟦key⟧`.
-    escape : callable
-        Function that escapes a text of a line.
-    cite : callable
-        Function that returns the citation of keys.
-    """
-    lines = (CITATION.split(line) for line in text.splitlines())
-    return "\n".join(
-        "".join(cite(piece.split(",")) if k % 2 else escape(piece) for k, piece in enumerate(pieces))
-        for pieces in lines
-    )
-
-
+CITATION = re.compile(r" ⟦([^⟧]+)⟧")
 MARKDOWN_SPECIAL = re.compile(r"([\\`*|<>~#$&\[\]]|(?<!\w)_|_(?!\w)|:(?=//))")
 CODE_SPAN = re.compile(r"(`[A-Za-z-][\w .=:-]*`)")  # a command, an option or a field in a sentence of the report
 LATEX_SPECIAL = {
@@ -247,7 +228,11 @@ def tex(text: str) -> str:
 
 def tex_text(text: str) -> str:
     """Return a text with citations as LaTeX."""
-    return convert_text(text, tex, lambda keys: rf"~\cite{{{','.join(keys)}}}")
+
+    def cite(citation: re.Match[str]) -> str:
+        return rf"~\cite{{{citation[1]}}}".replace(r"\_", "_")
+
+    return "\n".join(CITATION.sub(cite, tex(line)) for line in text.splitlines())
 
 
 def draw_svg(picture: Picture) -> str:
