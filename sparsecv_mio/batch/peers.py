@@ -5,7 +5,6 @@ To add a peer, add a row to `ESTIMATORS` and, if scikit-learn does not have the 
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +16,7 @@ from scipy.linalg import lstsq
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import BackendUnavailable, BadInput, match_keyword
-from sparsecv_mio.inference.penalised_paths import MOST_SWEEPS, import_abess
+from sparsecv_mio.inference.penalised_paths import MOST_SWEEPS, FitRows, fit_paths, import_abess, make_paths
 from sparsecv_mio.problem.row_losses import LOG_LOSS, PoissonLoss, RowLoss, SquaredError
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 
@@ -81,7 +80,7 @@ class _Chosen:
     def fit(self, X: FloatArray, y: FloatArray, sample_weight: FloatArray | None = None) -> Self:
         """Choose by the folds, then fit all rows."""
         weights = np.ones(len(y)) if sample_weight is None else sample_weight
-        self.grid = self._make_grid(X, y)
+        self.grid = self._make_grid(X, y, weights)
         losses, rows = np.zeros(1), 0
         for train, test in self.splits:
             path, levels = self._models(X[train], y[train], weights[train])
@@ -98,7 +97,7 @@ class _Chosen:
             setattr(self, f"{name}_", values[best])
         return self
 
-    def _make_grid(self, X: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
+    def _make_grid(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> dict[str, FloatArray]:
         """Return the hyperparameters of all models by name, from all rows."""
         return {"alpha": _alphas(X, y)}
 
@@ -135,7 +134,7 @@ def _least_squares(X: FloatArray, y: FloatArray) -> FloatArray:
 class RelaxedLassoCV(_ChosenOfSquares):
     """The relaxed lasso: averages of the lasso and of least squares on its support (Hastie and others, 2020)."""
 
-    def _make_grid(self, X: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
+    def _make_grid(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> dict[str, FloatArray]:
         return {"alpha": np.repeat(_alphas(X, y), len(MIXES)), "mix": np.tile(MIXES, ALPHAS)}
 
     def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
@@ -156,7 +155,7 @@ class RelaxedLassoCV(_ChosenOfSquares):
 class ForwardSelectionCV(_ChosenOfSquares):
     """Forward stepwise selection by least squares; cross-validation chooses its size."""
 
-    def _make_grid(self, X: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
+    def _make_grid(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> dict[str, FloatArray]:
         fewest = min(len(train) for train, _ in self.splits)
         return {"tau": np.arange(max(1, min(X.shape[1], fewest - 2, MOST_FORWARD)) + 1)}
 
@@ -221,29 +220,38 @@ class ConcavePenaltyCV(_Chosen):
         return np.asarray(models.T), level - mean @ models
 
 
-class PoissonRidgeCV(_Chosen):
-    """scikit-learn's `PoissonRegressor`; held-out deviance chooses the weight of its ridge penalty.
+class PenalisedCV(_Chosen):
+    """The lasso, ridge regression or the elastic net with logistic or Poisson loss, as `solve --baselines` fits it.
 
-    Exposures are sample weights, and targets are rates (counts divided by exposures).
+    With Poisson loss, exposures are sample weights, and targets are rates (counts divided by exposures).
+
+    Parameters
+    ----------
+    method : {"lasso", "ridge", "elasticnet"}
+        Penalty.
+    loss : RowLoss
+        Loss of a row.
     """
 
-    loss = PoissonLoss()
+    def __init__(self, splits: Splits, refit: bool = True, method: str = "lasso", loss: RowLoss = LOG_LOSS) -> None:
+        super().__init__(splits, refit)
+        self.method, self.loss = method, loss
 
-    def _make_grid(self, X: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
-        return {"alpha": RIDGES_OF_RATES}
+    def _make_rows(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> FitRows:
+        design, (targets, v) = np.column_stack([np.ones(len(y)), X]), self.loss.encode_targets(y, weights)
+        return FitRows(design, np.array([0]), np.arange(1, design.shape[1]), targets, v, self.loss, False)
+
+    def _make_grid(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> dict[str, FloatArray]:
+        self.paths = make_paths(self._make_rows(X, y, weights), self.method)
+        return {"alpha": np.concatenate([alphas for _, alphas in self.paths])}
 
     def _models(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        models = [
-            make_linear_model("PoissonRegressor", alpha=alpha, max_iter=SKLEARN_STEPS).fit(X, y, weights)
-            for alpha in RIDGES_OF_RATES
-        ]
-        return np.array([model.coef_ for model in models]), np.array([model.intercept_ for model in models])
+        models = fit_paths(self._make_rows(X, y, weights), self.paths)
+        return models[:, 1:], models[:, 0]
 
 
 PEER_PACKAGES = ("scikit-learn", "skglm", "abess")
 BY_LABELS = ("abess",)  # peers that accept folds as one label for each row
-SKLEARN_STEPS = 1000  # maximum steps of a logistic or Poisson fit by scikit-learn
-RIDGES_OF_RATES = np.logspace(-6.0, 2.0, 17)
 
 
 @dataclass(frozen=True)
@@ -332,23 +340,6 @@ def _least_error(found: Any) -> float:
     return float(found.mse_path_.reshape(-1, len(found.cv)).mean(axis=1).min())
 
 
-def _logistic_cv(splits: Splits, l1: bool, **how: Any) -> Any:
-    """Return scikit-learn's logistic regression with one penalty, whose weight held-out log losses choose."""
-    from sklearn.linear_model import LogisticRegressionCV
-
-    if "use_legacy_attributes" in inspect.signature(LogisticRegressionCV).parameters:  # scikit-learn 1.8 and later
-        how |= {"l1_ratios": (float(l1),), "use_legacy_attributes": False}
-    else:
-        how |= {"penalty": "l1" if l1 else "l2"}
-    return LogisticRegressionCV(cv=splits, scoring="neg_log_loss", max_iter=SKLEARN_STEPS, **how)
-
-
-def _least_log_loss(found: Any) -> float:
-    """Return the minimum mean over folds of the mean log losses, by which scikit-learn chooses."""
-    scores = found.scores_
-    return -float(np.mean(next(iter(scores.values())) if isinstance(scores, dict) else scores, axis=0).max())
-
-
 L1_RATIOS = [0.1, 0.5, 0.7, 0.9, 0.95, 0.99, 1.0]
 ESTIMATORS: dict[str, Peer] = {
     "lasso": Peer(
@@ -383,21 +374,23 @@ ESTIMATORS: dict[str, Peer] = {
     "scad": Peer(partial(ConcavePenaltyCV, kind="scad"), ("cv_error", "alpha")),
     "abess": Peer(lambda splits, _: AbessCV(splits), ("tau",)),
 }
-# liblinear penalises the intercept; the scaling reduces this penalty to 1%.
-OF_CLASSES: dict[str, Peer] = {
-    "lasso": Peer(
-        lambda splits, _: _logistic_cv(
-            splits, l1=True, Cs=np.logspace(-3, 1, 17), solver="liblinear", intercept_scaling=100.0, random_state=0
-        ),
-        ("C",), _least_log_loss,
-    ),
-    "ridge": Peer(lambda splits, _: _logistic_cv(splits, l1=False, Cs=np.logspace(-4, 4, 17)), ("C",), _least_log_loss),
+
+
+def _make_penalised_peers(loss: RowLoss) -> dict[str, Peer]:
+    """Return the peers with a penalty on the coefficients."""
+    methods = {"lasso": "lasso", "elastic-net": "elasticnet", "ridge": "ridge"}
+    return {
+        name: Peer(partial(PenalisedCV, method=method, loss=loss), ("cv_error", "alpha"))
+        for name, method in methods.items()
+    }
+
+
+OF_CLASSES: dict[str, Peer] = _make_penalised_peers(LOG_LOSS) | {
     "mcp": Peer(partial(ConcavePenaltyCV, kind="mcp", of_classes=True), ("cv_error", "alpha")),
     "scad": Peer(partial(ConcavePenaltyCV, kind="scad", of_classes=True), ("cv_error", "alpha")),
     "abess": Peer(lambda splits, _: AbessCV(splits, "LogisticRegression", cv_score="test_loss"), ("tau",)),  # not AUC
-}  # fmt: skip
-OF_COUNTS: dict[str, Peer] = {
-    "ridge": Peer(PoissonRidgeCV, ("cv_error", "alpha")),
+}
+OF_COUNTS: dict[str, Peer] = _make_penalised_peers(PoissonLoss()) | {
     "abess": Peer(lambda splits, _: AbessCV(splits, "PoissonRegression"), ("tau",)),
 }
 PEERS = {Loss.SQUARED: ESTIMATORS, Loss.LOGISTIC: OF_CLASSES, Loss.POISSON: OF_COUNTS}
@@ -420,10 +413,10 @@ def find_peer(name: str, loss: str = DEFAULT_LOSS) -> Peer:
 
     Examples
     --------
-    >>> find_peer("omp", "logistic")
+    >>> find_peer("omp", "poisson")
     Traceback (most recent call last):
     ...
-    sparsecv_mio.errors.BadInput: omp: does not support loss logistic; use sparsecv, lasso, ridge, mcp, scad, abess
+    sparsecv_mio.errors.BadInput: omp: does not support loss poisson; use sparsecv, lasso, elastic-net, ridge, abess
     """
     word = Loss(match_keyword(loss, tuple(Loss), "loss"))
     peers = PEERS.get(word, {})

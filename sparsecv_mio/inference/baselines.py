@@ -33,7 +33,7 @@ from sparsecv_mio.data.standard import column_moments
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput, OutOfTime, match_keyword, naming_extras
 from sparsecv_mio.inference import penalised_paths
-from sparsecv_mio.inference.penalised_paths import FitRows
+from sparsecv_mio.inference.penalised_paths import L1_RATIOS, FitRows
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
 from sparsecv_mio.search.answer.fold_models import check_of_record
@@ -42,7 +42,6 @@ from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.words import Intercept, Scale
 
 ABESS = "abess"
-L1_RATIOS = {"lasso": (1.0,), "ridge": (0.0,), "elasticnet": (0.1, 0.5, 0.9)}  # shares of the absolute values
 METHODS = (*L1_RATIOS, ABESS)
 DEFAULT_METHODS = tuple(L1_RATIOS)
 MAX_STORED_COEFFICIENTS = 10_000  # coefficients of fold models that a record stores for each baseline
@@ -148,27 +147,27 @@ class ComparedRows:
             float(centre[-1]) if intercept == Intercept.GLOBAL else 0.0,
         )  # fmt: skip
 
-    def rows_of(self, fold: int | None) -> IntArray:
+    def training_rows(self, fold: int | None) -> IntArray:
         """Return the training rows of a fold, or all rows of the data."""
         return np.arange(self.n) if fold is None else self.plan.train_rows(fold)
 
-    def scales_of(self, fold: int | None) -> FloatArray:
+    def column_scales(self, fold: int | None) -> FloatArray:
         """Return the (p,) scales of the columns for a fit to the training rows of a fold, or to all rows."""
         scales = self.dataset.scales
-        return self.scales if scales is None else scales.of_rows(self.rows_of(fold))
+        return self.scales if scales is None else scales.of_rows(self.training_rows(fold))
 
     def fit_rows(self, fold: int | None) -> FitRows:
         """Return the rows of a fit, to the training rows of a fold or to all rows."""
-        rows, loss = self.rows_of(fold), row_loss(self.record.loss)
+        rows, loss = self.training_rows(fold), row_loss(self.record.loss)
         y, v = encode_dataset_targets(loss, self.dataset, rows)
-        X = (self.dataset.X[rows] - self.centre) / self.scales_of(fold)
+        X = (self.dataset.X[rows] - self.centre) / self.column_scales(fold)
         design = np.column_stack([np.ones(len(rows)), X])
         return FitRows(design, self.free, self.penalised, y - self.y_centre, v, loss, self.record.loss.is_quadratic)
 
     def fit_models(self, fit: Fit, fold: int | None) -> FloatArray:
         """Return (M, 1 + p) intercepts and coefficients, in units of the file, of the models of a fit."""
         models = fit(self.fit_rows(fold))
-        models[:, 1:] /= self.scales_of(fold)
+        models[:, 1:] /= self.column_scales(fold)
         models[:, 0] += self.y_centre - models[:, 1:] @ self.centre
         return models
 
@@ -195,17 +194,14 @@ def make_candidates(method: str, compared: ComparedRows, check_time: Callable[[]
     """
     record = compared.record
     if method == ABESS:
-        n_train = min(len(compared.rows_of(fold)) for fold in range(compared.plan.k))
+        n_train = min(len(compared.training_rows(fold)) for fold in range(compared.plan.k))
         most = min(len(compared.penalised), n_train - 2)
         sizes = sorted({min(tau, most) for tau in record.request.taus if tau > 0} or {1})
         values = record.loss.target.values
         return [(None, None)] * len(sizes), lambda rows: penalised_paths.fit_subsets(rows, values, sizes, check_time)
-    whole = compared.fit_rows(None)
-    grid = [(ratio, penalised_paths.make_penalties(whole, ratio)) for ratio in L1_RATIOS[method]]
-    return (
-        [(alpha, ratio) for ratio, alphas in grid for alpha in alphas.tolist()],
-        lambda rows: np.vstack([penalised_paths.fit_path(rows, *path, check_time) for path in grid]),
-    )
+    paths = penalised_paths.make_paths(compared.fit_rows(None), method)
+    candidates: Candidates = [(alpha, l1_ratio) for l1_ratio, alphas in paths for alpha in alphas.tolist()]
+    return candidates, lambda rows: penalised_paths.fit_paths(rows, paths, check_time)
 
 
 def fit_baseline(method: str, compared: ComparedRows, check_time: Callable[[], None]) -> Baseline:

@@ -35,6 +35,7 @@ RIDGE_RANGE = 1e3, 1e-6  # largest and smallest ridge penalty over the mean curv
 SWEEP_TOL = 1e-9  # duality gap at which coordinate descent stops, relative to the sum of squares
 MIN_SHARE = 1e-6  # smallest share of the largest curvature, for separated classes, and of a Newton step
 INDEPENDENT = 1e-10  # singular value over the largest one, above which unpenalised columns are independent
+L1_RATIOS = {"lasso": (1.0,), "ridge": (0.0,), "elasticnet": (0.1, 0.5, 0.9)}  # shares of the absolute values
 ABESS_MODELS = {
     Values.NUMBERS: "LinearRegression", Values.CLASSES: "LogisticRegression", Values.COUNTS: "PoissonRegression"
 }  # fmt: skip
@@ -105,6 +106,26 @@ def make_penalties(rows: FitRows, l1_ratio: float) -> FloatArray:
     return np.geomspace(1.0, ratio, count) * (largest * (1.0 + SHAVED))  # rounding selects no column at the first
 
 
+def make_paths(rows: FitRows, method: str) -> list[tuple[float, FloatArray]]:
+    """Return the paths of a method: shares of the absolute values in the penalty, with descending penalties.
+
+    Parameters
+    ----------
+    rows : FitRows
+        All rows.
+    method : str
+        Key of `L1_RATIOS`.
+    """
+    return [(l1_ratio, make_penalties(rows, l1_ratio)) for l1_ratio in L1_RATIOS[method]]
+
+
+def fit_paths(
+    rows: FitRows, paths: Sequence[tuple[float, FloatArray]], check_time: Callable[[], None] = lambda: None
+) -> FloatArray:
+    """Return the models of several paths, one after the other; see `fit_path`."""
+    return np.vstack([fit_path(rows, *path, check_time) for path in paths])
+
+
 def fit_path(
     rows: FitRows, l1_ratio: float, alphas: FloatArray, check_time: Callable[[], None] = lambda: None
 ) -> FloatArray:
@@ -133,12 +154,12 @@ def fit_path(
             theta[0] = rows.loss.origin(rows.y, rows.v)
         for alpha in alphas.tolist():
             check_time()
-            theta = _minimise_penalised(rows, l1_ratio, alpha, theta)
+            theta = _minimise_objective(rows, l1_ratio, alpha, theta)
             models.append(theta)
         return np.array(models)
 
 
-def _minimise_penalised(rows: FitRows, l1_ratio: float, alpha: float, theta: FloatArray) -> FloatArray:
+def _minimise_objective(rows: FitRows, l1_ratio: float, alpha: float, theta: FloatArray) -> FloatArray:
     """Return the model of one penalty, by Newton steps from a model."""
     value = rows.objective(theta, alpha, l1_ratio)
     for _ in range(NEWTON_STEPS):

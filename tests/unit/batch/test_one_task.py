@@ -211,11 +211,11 @@ def test_two_classes_of_words(tmp_path: Path) -> None:
     peers = make_tasks({"data": data, "vary": {**how, "loss": "logistic", "estimator": ["lasso", "ridge"]}})
     for task in peers:
         numbers = run_task(task).numbers
-        assert numbers["test_error"] == pytest.approx(found.log_loss, rel=0.3) and numbers["C"] > 0.0
+        assert numbers["test_error"] == pytest.approx(found.log_loss, rel=0.3) and numbers["alpha"] > 0.0
         assert numbers["cv_error"] < record.classes.null_error and numbers["test_auc"] > 0.5
     assert [task.settings["loss"] for task in peers] == ["logistic", "logistic"]
     with pytest.raises(
-        BadInput, match="omp: does not support loss logistic; use sparsecv, lasso, ridge, mcp, scad, abess"
+        BadInput, match="omp: does not support loss logistic; use sparsecv, lasso, elastic-net, ridge, mcp, scad, abess"
     ):
         make_tasks({"data": data, "vary": {**how, "loss": "logistic", "estimator": "omp"}})
 
@@ -268,7 +268,8 @@ def test_counts_with_exposures(tmp_path: Path) -> None:
     for wrong, words in (("day", "exposure.*'day'"), ("a", "exposure: column 'a' is -.* give numbers above 0")):
         with pytest.raises(BadInput, match=words):
             check_with_data(make_tasks({"data": data, "vary": {**how, "exposure": wrong, "estimator": "ridge"}}))
-    with pytest.raises(BadInput, match="lasso: does not support loss poisson; use sparsecv, ridge, abess"):
-        make_tasks({"data": data, "vary": {**how, "estimator": "lasso"}})
+    words = "omp: does not support loss poisson; use sparsecv, lasso, elastic-net, ridge, abess"
+    with pytest.raises(BadInput, match=words):
+        make_tasks({"data": data, "vary": {**how, "estimator": "omp"}})
     with pytest.raises(BadInput, match="exposure days: requires loss poisson, not squared"):
         make_tasks({"data": data, "vary": {**how, "loss": "squared"}})

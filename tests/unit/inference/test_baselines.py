@@ -34,8 +34,8 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.inference import baselines, penalised_paths
-from sparsecv_mio.inference.baselines import L1_RATIOS, compare_baselines, parse_baselines
-from sparsecv_mio.inference.penalised_paths import FitRows, fit_path, make_penalties
+from sparsecv_mio.inference.baselines import compare_baselines, parse_baselines
+from sparsecv_mio.inference.penalised_paths import L1_RATIOS, FitRows, fit_path, make_penalties
 from sparsecv_mio.problem.row_losses import LOG_LOSS, PoissonLoss, RowLoss
 from sparsecv_mio.report.baseline_tables import baseline_rows, certified_lines, plot_baselines, round_percentage
 from sparsecv_mio.report.record_report import report_text
