@@ -180,7 +180,7 @@ class TargetColumns(NamedTuple):
     trials: str | None = None
 
     @classmethod
-    def of(cls, holder: object) -> TargetColumns:
+    def from_fields(cls, holder: object) -> TargetColumns:
         """Return the columns that are attributes of options or of the data of a record; none of another object."""
         return cls(*(getattr(holder, option, None) for option in cls._fields))
 
@@ -190,11 +190,11 @@ class TargetColumns(NamedTuple):
         return tuple(filter(None, self))
 
     @property
-    def of_predictor(self) -> TargetColumns:
+    def predictor_columns(self) -> TargetColumns:
         """The columns that enter the linear predictor: exposures and offsets."""
         return self._replace(trials=None)
 
-    def of_loss(self, loss: Loss) -> TargetColumns:
+    def keep_supported(self, loss: Loss) -> TargetColumns:
         """Return the columns that a loss has."""
         return TargetColumns(
             *(name if option in loss.target.options else None for option, name in self._asdict().items())

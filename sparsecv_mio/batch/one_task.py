@@ -426,7 +426,7 @@ def _test_errors(task: Task, rows: TaskRows, fitted: RawModel) -> dict[str, Any]
         errors |= _errors_of_rows(task.loss, rows.train, rows.test, predictors)
         if task.loss.target.has_classes:
             quality = class_quality(
-                rows.test.y, probabilities(predictors + rows.test.offsets_of(slice(0, rows.test.n)))
+                rows.test.y, probabilities(predictors + rows.test.row_offsets(slice(0, rows.test.n)))
             )
             errors |= {"test_accuracy": quality.accuracy, "test_auc": quality.auc, "test_brier": quality.brier}
     spec = dict(task.source.spec)

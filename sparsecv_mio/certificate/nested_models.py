@@ -71,7 +71,7 @@ def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan
     chances = []
     for outer_fold in nested.folds:
         here = outer.scored_rows(outer_fold.fold)
-        X, offsets = dataset.X[here], dataset.offsets_of(here)
+        X, offsets = dataset.X[here], dataset.row_offsets(here)
         if outer_fold.average is not None:
             chances.append(probabilities(_averaged_predictors(outer_fold.average, X, dataset.names) + offsets))
             continue

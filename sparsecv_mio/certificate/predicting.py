@@ -66,7 +66,7 @@ class LinearModel:
         """
         model = self.predictor
         wanted = list(model.coefficients)
-        columns = TargetColumns.of(self.data).of_predictor
+        columns = TargetColumns.from_fields(self.data).predictor_columns
         numbers, offsets = read_columns_and_offsets(self.data, X, wanted, columns)
         slopes = np.array([model.coefficients[name] for name in wanted])
         predictors = linear_predictors(numbers, wanted, slopes, model.intercept)
@@ -223,7 +223,7 @@ def read_columns_and_offsets(
     if isinstance(X, str | Path):
         X = _read_file(data, X, wanted, columns.names).data
     if isinstance(X, Dataset) and X.row_exposure is not None:
-        return read_columns(data, X, wanted), X.offsets_of(slice(0, X.n))
+        return read_columns(data, X, wanted), X.row_offsets(slice(0, X.n))
     X = as_frame(unmask(X))
     offsets: FloatArray | float = 0.0
     for option, name in columns._asdict().items():

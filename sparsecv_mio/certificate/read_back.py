@@ -146,7 +146,7 @@ def data_of(record: StoredRecord, data: Any, reading: Mapping[str, Any] | None =
     folds = getattr(record, "folds", None)
     if folds is not None:
         aux += fold_columns(folds.spec.removesuffix(WEIGHTED) if weights else folds.spec)
-    aux += [*weight_columns(weights or None), *TargetColumns.of(record.data).names]
+    aux += [*weight_columns(weights or None), *TargetColumns.from_fields(record.data).names]
     return read_again(data, record.data, aux, reading)
 
 
@@ -198,7 +198,7 @@ def adapt_to_record_loss(record: StoredRecord, dataset: Dataset) -> Dataset:
     With logistic loss the target becomes 0 and 1, with trials and class weights if the record has them; offsets are
     added. Data of other records are returned unchanged.
     """
-    classes, columns = getattr(record, "classes", None), TargetColumns.of(record.data)
+    classes, columns = getattr(record, "classes", None), TargetColumns.from_fields(record.data)
     for option, name in columns._asdict().items():
         _check_named_file(f"data.{option}", name or "")
     if getattr(record, "counts", None) is not None:

@@ -7,7 +7,7 @@ With restrictions other than forced columns, `verify` tries all supports that th
 constraints, the sign-constrained fit of a support is the plain ridge fit of the columns whose coefficients are not
 zero. The minimum is therefore over plain ridge fits with the required signs. `verify` tries the sets of columns that
 result from an allowed support by removing columns with a bound of 0 (docs/theory.md, "Restrictions"). With other
-bounds, each set is fitted within its bounds (`problem.objective.fit_within`).
+bounds, each set is fitted within its bounds (`problem.objective.fit_bounded_ridge`).
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class AllowedSupports:
         chosen = set(support)
         return sum(min(len(chosen.intersection(term.columns)), term.count) for term in self.terms)
 
-    def columns_with(self, column: int) -> tuple[int, ...]:
+    def find_term_columns(self, column: int) -> tuple[int, ...]:
         """Return the columns that enter together with a column."""
         return next(term.columns for term in self.terms if column in term.columns)
 

@@ -35,7 +35,14 @@ from sparsecv_mio.certificate.unit_columns import (
 )
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.beyond_floats import objective_slack, size_of_target
-from sparsecv_mio.problem.objective import RidgeFit, fit, fit_within, held_out_error, scaled_norms, squared_errors
+from sparsecv_mio.problem.objective import (
+    RidgeFit,
+    fit,
+    fit_bounded_ridge,
+    held_out_error,
+    scaled_norms,
+    squared_errors,
+)
 from sparsecv_mio.units import CROSSING_RTOL, OUTWARD, PROVED_RTOL, ROUNDING, TIE_RTOL, TINY
 
 CORRELATED_AT_ONCE = 10**9  # fold rows times squared columns, up to which the correlations of every fold are computed
@@ -92,7 +99,7 @@ class RidgeDesign(Design):
         if self.allowed is None or not self.allowed.has_bounds:
             return fit(*what, **how)
         low, high = self.allowed.ends[:, at]
-        return fit_within(*what, (low, high), **how)
+        return fit_bounded_ridge(*what, (low, high), **how)
 
     @property
     def has_bounds(self) -> bool:
@@ -449,7 +456,7 @@ class RidgeDesign(Design):
             if value[i] > least * (1.0 + CANDIDATE_RTOL) + room:
                 break
             if np.isfinite(value[i]):
-                value[i] = max(value[i], of_rows.objective_within(gamma, rows[i], ends[:, rows[i]]))
+                value[i] = max(value[i], of_rows.bounded_objective(gamma, rows[i], ends[:, rows[i]]))
             least = min(least, np.inf if value[i] == -np.inf else value[i])
         for i in np.flatnonzero(value <= least * (1.0 + CANDIDATE_RTOL) + room).tolist():
             model = self.refit(rows[i], gamma, train)

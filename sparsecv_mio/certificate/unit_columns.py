@@ -253,7 +253,7 @@ class FoldMoments:
     rounding: float
     weight: FloatArray
 
-    def objective_within(self, gamma: float, support: IntArray, ends: FloatArray) -> float:
+    def bounded_objective(self, gamma: float, support: IntArray, ends: FloatArray) -> float:
         """Return the objective of the fit of a support within (2, s) bounds, to the accuracy of the moments."""
         A = np.vstack([self.root[:, support], np.diag(np.sqrt(penalties(gamma, self.weight[support])))])
         target = np.concatenate([self.root[:, -1], np.zeros(len(support))])

@@ -335,7 +335,7 @@ def _check_fold_losses(
     if not pair.path and record.classes is not None and losses.predictors is not None:
         scored, data = design.folds.order[: design.folds.scored], design.dataset
         weights = None if data.row_weights is None else data.row_weights[scored]
-        chances = probabilities(losses.predictors + data.offsets_of(scored))
+        chances = probabilities(losses.predictors + data.row_offsets(scored))
         check_quality(checks, record.classes, data.y[scored], chances, weights, "classes.")
         checks.end_part("accuracy, AUC and Brier score of the held-out predictions")
 

@@ -277,7 +277,7 @@ def _read_new_rows(
 
     learnt = adapt_to_format(applied_reading(stored.data.reading), stored.data.names, reading)
     used = dict.fromkeys((*stored.predictor.coefficients, *(folds.names if folds else ())))
-    features, columns = tuple(used) or stored.data.names, TargetColumns.of(stored.data)
+    features, columns = tuple(used) or stored.data.names, TargetColumns.from_fields(stored.data)
     read = partial(
         read_new_rows, path, features, stored.data.target, learnt, id, are_lines_given=reading["skip_lines"] is not None
     )
@@ -286,7 +286,7 @@ def _read_new_rows(
     try:
         new = read(columns.names)
     except BadInput:  # new rows need no trials, without which there are no errors of predictions
-        new = read(columns.of_predictor.names)
+        new = read(columns.predictor_columns.names)
         doubt = f"the file has no column {columns.trials!r} of trials" if new.has_target.any() else new.doubt
         new = new._replace(has_target=new.has_target & False, doubt=doubt)
     return new, learnt is not None

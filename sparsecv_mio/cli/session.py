@@ -106,7 +106,7 @@ def read_weighted(
     from sparsecv_mio.data.readers import requested_columns
     from sparsecv_mio.data.weights import apply_weight_column
 
-    columns = requested_columns(weights=weights, of_target=TargetColumns.of(how))
+    columns = requested_columns(weights=weights, of_target=TargetColumns.from_fields(how))
     two_words = how.loss.target.has_classes
     return apply_weight_column(read_data(path, table, columns, two_words=two_words), weights)
 
@@ -134,7 +134,7 @@ def read_with_folds(
 
     seed = rows["seed"]
     check_whole("--seed", seed, 0)
-    columns = requested_columns(rows["folds"], rows["weights"], id, TargetColumns.of(how))
+    columns = requested_columns(rows["folds"], rows["weights"], id, TargetColumns.from_fields(how))
     dataset = read_data(path, table, columns, two_words=how is not None and how.loss.target.has_classes)
     dataset, plan = split_rows(
         dataset if how is None else how.in_classes(dataset), rows["folds"], seed or 0, rows["weights"]

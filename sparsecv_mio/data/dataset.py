@@ -181,7 +181,7 @@ class Dataset:
             return float(self.row_weights[rows].sum())
         return len(range(self.n)[rows]) if isinstance(rows, slice) else len(rows)
 
-    def offsets_of(self, rows: slice | IntArray) -> FloatArray | float:
+    def row_offsets(self, rows: slice | IntArray) -> FloatArray | float:
         """Return the offsets of some rows; 0 for data without offsets."""
         return 0.0 if self.row_exposure is None else np.asarray(np.log(self.row_exposure[rows]))
 

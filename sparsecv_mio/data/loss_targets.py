@@ -279,7 +279,7 @@ def with_offsets(dataset: Dataset, columns: TargetColumns) -> Dataset:
     >>> with_offsets(data, TargetColumns(exposure="days", offset="o")).row_exposure.round(6).tolist()
     [1.0, 6.0]
     """
-    columns = columns.of_predictor
+    columns = columns.predictor_columns
     if columns == TargetColumns(dataset.exposure, dataset.offset) or not columns.names:
         return dataset
     exposures = np.ones(dataset.n)

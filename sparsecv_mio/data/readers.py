@@ -611,7 +611,7 @@ class TableColumns:
     drop: Sequence[str] | None = None
 
 
-def read_for(
+def read_requested_data(
     options: Any, data: str | Path | pd.DataFrame | ArrowTable | Dataset, given: Mapping[str, Any],
     folds: AnyFolds = "",
 ) -> Dataset:  # fmt: skip
@@ -627,7 +627,7 @@ def read_for(
         Folds; a text may name columns.
     """
     reading = {name: value for name, value in given.items() if name != "target"}
-    columns = requested_columns(folds, of_target=TargetColumns.of(options))
+    columns = requested_columns(folds, of_target=TargetColumns.from_fields(options))
     return read_data(data, given.get("target"), reading, columns, two_words=options.loss.target.has_classes)
 
 

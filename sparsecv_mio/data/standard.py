@@ -441,7 +441,7 @@ class StandardData:
         """Loss or objective in units of the file that equals 1 here; 1 for two classes."""
         return self.y_unit**2
 
-    def ends_of(self, restrictions: Restrictions) -> tuple[FloatArray, FloatArray]:
+    def standard_bounds(self, restrictions: Restrictions) -> tuple[FloatArray, FloatArray]:
         """Return (q,) lower and upper bounds on coefficients in standard coordinates, infinite if there are none."""
         low, high = self.ends_in_file(restrictions) * (self.divisor / self.y_unit)
         return low, high
@@ -453,17 +453,17 @@ class StandardData:
 
     @cached_property
     def coefficient_bounds(self) -> tuple[FloatArray, FloatArray] | None:
-        """Bounds `ends_of` the restrictions; None if every bound is 0 or infinite.
+        """Bounds `standard_bounds` the restrictions; None if every bound is 0 or infinite.
 
         A fit with sign constraints alone is the fit without constraints on the columns whose coefficients are not zero.
         """
-        low, high = self.ends_of(self.restrictions)
+        low, high = self.standard_bounds(self.restrictions)
         given = np.concatenate((low, high))
         return (low, high) if np.any(np.isfinite(given) & (given != 0.0)) else None
 
-    def bounds_of(self, support: IntArray) -> tuple[FloatArray, FloatArray]:
+    def support_bounds(self, support: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return (s,) bounds on the coefficients of a support in standard coordinates."""
-        low, high = self.coefficient_bounds or self.ends_of(self.restrictions)
+        low, high = self.coefficient_bounds or self.standard_bounds(self.restrictions)
         return low[support], high[support]
 
     @property

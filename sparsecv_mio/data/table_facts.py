@@ -212,7 +212,7 @@ def inspect_file(
     BadInput
         If the file is not a table or has no such column, or an exposure or an offset is given with another loss.
     """
-    loss, beside = _loss_with(of_target, loss), of_target.names
+    loss, beside = _choose_loss(of_target, loss), of_target.names
     if features is not None:
         features = [*(name for name in features if name not in beside), *beside]
     goal = "" if target is None else target
@@ -242,7 +242,7 @@ def inspect_file(
     return replace(tried, counts=False) if loss is not None and loss.is_quadratic else tried
 
 
-def _loss_with(of_target: TargetColumns, loss: Loss | None) -> Loss | None:
+def _choose_loss(of_target: TargetColumns, loss: Loss | None) -> Loss | None:
     """Return the loss to propose, None if any loss will do; raise `BadInput` if a loss has no such columns."""
     for option, name in of_target._asdict().items():
         losses = find_losses_of_option(option)

@@ -25,7 +25,7 @@ from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.certificate.records import PathRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.readers import TableColumns, read_for
+from sparsecv_mio.data.readers import TableColumns, read_requested_data
 from sparsecv_mio.data.reading_options import Reading, drop_fold_wording
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import TABLE, keywords_are
@@ -237,7 +237,7 @@ def best_subsets(
     """
     table = {name: keywords.pop(name) for name in TABLE if name in keywords}
     options = with_keywords(options or PathOptions(), keywords, "best_subsets", (*GRID, *TABLE))
-    rows = read_for(options, dataset, table)
+    rows = read_requested_data(options, dataset, table)
     options, dataset = options.by_names(rows), options.in_classes(rows)
     restrictions = options.restrictions
     every = (interval(gammas, "gammas") or gammas) if isinstance(gammas, str) else gammas

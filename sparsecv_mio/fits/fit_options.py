@@ -179,7 +179,7 @@ class FitOptions:
 
     def in_classes(self, dataset: Dataset) -> Dataset:
         """Return the data as they are fitted: a target of 0 and 1 with class weights, or counts, with offsets."""
-        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, TargetColumns.of(self))
+        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, TargetColumns.from_fields(self))
 
     def _check_box(self, end: float) -> None:
         if not (math.isfinite(end) and end > 0.0):
@@ -288,7 +288,7 @@ class PathOptions:
 
     def in_classes(self, dataset: Dataset) -> Dataset:
         """Return the data as they are fitted: a target of 0 and 1 with class weights, or counts, with offsets."""
-        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, TargetColumns.of(self))
+        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, TargetColumns.from_fields(self))
 
     def by_names(self, dataset: Dataset) -> Self:
         """Return the same options with restrictions by the names of the data."""

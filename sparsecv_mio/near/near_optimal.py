@@ -19,7 +19,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, check_label_order, make_folds
 from sparsecv_mio.data.loss_targets import check_training
-from sparsecv_mio.data.readers import TableColumns, read_for
+from sparsecv_mio.data.readers import TableColumns, read_requested_data
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import TABLE, keywords_are
@@ -258,7 +258,7 @@ def near_optimal(
     table = {name: keywords.pop(name) for name in TABLE if name in keywords}
     options = with_keywords(options or NearOptions(), keywords, "near_optimal", ("gamma", "taus", *TABLE))
     check_label_order(folds, dataset)
-    rows = read_for(options, dataset, table, folds)
+    rows = read_requested_data(options, dataset, table, folds)
     options, dataset = options.by_names(rows), options.in_classes(rows)
     plan = make_folds(folds, dataset) if options.valued_by is By.CV or gamma is None else None
     if plan is not None:

@@ -194,7 +194,7 @@ def constraints_of(
     for group in together:
         _check_places(group, position, data, "together")
     terms = [term.convert_to_positions(position) for term in restrictions.terms(data.dataset.names, together)]
-    low, high = data.ends_of(restrictions)
+    low, high = data.standard_bounds(restrictions)
     bounded = np.flatnonzero(np.isfinite(low) | np.isfinite(high)).tolist()
     boxes = tuple((j, float(low[j]), float(high[j])) for j in bounded)
     for group in restrictions.count:  # its first name represents it, even if that column is constant

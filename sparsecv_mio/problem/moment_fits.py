@@ -101,7 +101,7 @@ def refit_moments(
         beta, lo, hi = _moment_refit_solve(M, c), np.full(S.size, -np.inf), np.full(S.size, np.inf)
     else:
         lo, hi = box[0][S] / unit, box[1][S] / unit
-        beta = solve_within(M, c, lo, hi)
+        beta = solve_bounded_squares(M, c, lo, hi)
     objective = _long_objective(problem.yy, M, c, beta)
     return Fit(chosen, beta * unit, objective, _shortfall(M, c, beta, lo, hi))
 
@@ -128,7 +128,7 @@ def _moment_refit_solve(M: FloatArray, c: FloatArray) -> FloatArray:
     return np.asarray(better, dtype=np.float64)
 
 
-def solve_within(M: FloatArray, c: FloatArray, lo: FloatArray, hi: FloatArray) -> FloatArray:
+def solve_bounded_squares(M: FloatArray, c: FloatArray, lo: FloatArray, hi: FloatArray) -> FloatArray:
     """Return the minimiser of `b'Mb - 2c'b` over `lo <= b <= hi`; M is positive definite up to rounding."""
     beta = np.where(lo == hi, lo, 0.0)
     loose = np.flatnonzero(lo < hi)

@@ -15,7 +15,7 @@ is the square root of the sum of squares about the mean; with `variance`, s_j is
 
     h = (1 / m) sum over folds N of sum_{i in N} (y_i - b0^(-N) - x_i' b^(-N))^2,    m = rows that some fold holds out
 
-With bounds on coefficients, b is the minimiser within these bounds (`fit_within`).
+With bounds on coefficients, b is the minimiser within these bounds (`fit_bounded_ridge`).
 
 If folds overlap, a row counts once for each fold that scores it. A fold may score only some of the rows that its
 training set excludes; then N in b^(-N) is the set of all excluded rows.
@@ -299,7 +299,7 @@ def _rest_of_target(X: FloatArray, y: FloatArray, fit: RidgeFit, places: IntArra
     return np.asarray(y - (X[:, columns] - fit.x_center[places]) @ fit.beta[places])
 
 
-def fit_within(
+def fit_bounded_ridge(
     X: FloatArray,
     y: FloatArray,
     support: Sequence[int],
@@ -323,7 +323,7 @@ def fit_within(
     Examples
     --------
     >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 2.0, 3.0])
-    >>> within = fit_within(X, y, [0], 4.0, (np.array([-np.inf]), np.array([0.25])))
+    >>> within = fit_bounded_ridge(X, y, [0], 4.0, (np.array([-np.inf]), np.array([0.25])))
     >>> within.beta.tolist(), within.objective, within.intercept
     ([0.25], 1.375, 1.75)
     """

@@ -31,7 +31,7 @@ import numpy as np
 from sparsecv_mio.arrays import FINE, LONG, FloatArray, IntArray, LongArray
 from sparsecv_mio.data.standard import StandardData, take_submatrix
 from sparsecv_mio.problem.beyond_floats import EXACT_WORK, ExactFit, fit_exactly
-from sparsecv_mio.problem.moment_fits import solve_within
+from sparsecv_mio.problem.moment_fits import solve_bounded_squares
 from sparsecv_mio.units import NO_RIDGE, ROUNDING, TIE_RTOL
 from sparsecv_mio.words import Intercept
 
@@ -229,7 +229,7 @@ def refit_squares(
         gamma=gamma,
         fractions=fractions and ends is None,
         support=np.asarray(support, dtype=np.int64),
-        beta=fine.astype(float) if ends is None else np.clip(fine.astype(float), *data.bounds_of(support)),
+        beta=fine.astype(float) if ends is None else np.clip(fine.astype(float), *data.support_bounds(support)),
         spread=(spread / size).astype(float),
         objective=objective,
         objective_error=FINE * load + length**2 + 2.0 * ROUNDING * objective,
@@ -303,7 +303,7 @@ def _solve(
     beta = _refine(V, r, penalty, beta, inverse)
     at_end = ends is not None and not bool(np.all((ends[0] <= beta) & (beta <= ends[1])))
     if ends is not None and at_end:
-        beta = _minimise_within(V, r, penalty, R, ends)
+        beta = _minimise_bounded_squares(V, r, penalty, R, ends)
     e = r - V @ beta
     g = V.T @ e - penalty * beta
     if ends is not None and at_end:
@@ -325,10 +325,10 @@ def _refine(V: LongArray, r: LongArray, penalty: LongArray, beta: LongArray, inv
     return beta
 
 
-def _minimise_within(V: LongArray, r: LongArray, penalty: LongArray, R: FloatArray, ends: Ends) -> LongArray:
+def _minimise_bounded_squares(V: LongArray, r: LongArray, penalty: LongArray, R: FloatArray, ends: Ends) -> LongArray:
     """Return the minimiser within bounds: an active set in floats, then refinement off the bounds."""
     low, high = (end.astype(float) for end in ends)
-    start = solve_within(R.T @ R, (V.T @ r).astype(float), low, high)
+    start = solve_bounded_squares(R.T @ R, (V.T @ r).astype(float), low, high)
     beta = np.where(start <= low, ends[0], np.where(start >= high, ends[1], start.astype(LONG)))
     free = np.flatnonzero((low < start) & (start < high))
     if len(free):

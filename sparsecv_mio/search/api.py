@@ -693,7 +693,7 @@ def solve(
             "weights: the value is not a text; name a column of the data, or pass an array to BestSubsetRidgeCV().fit"
         )
     check_label_order(folds, data)
-    columns = requested_columns(folds, weights, of_target=TargetColumns.of(options))
+    columns = requested_columns(folds, weights, of_target=TargetColumns.from_fields(options))
     rows = read_data(data, target, reading, columns, two_words=options.loss.target.has_classes)
     dataset, plan = split_rows(options.in_classes(rows), folds, seed, weights)
     if nested is not None and (isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas))):

@@ -410,7 +410,7 @@ class SearchOptions:
 
     def in_classes(self, dataset: Dataset) -> Dataset:
         """Return the data with the target of the loss: 0 and 1 with class weights, or counts, with offsets."""
-        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, TargetColumns.of(self))
+        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, TargetColumns.from_fields(self))
 
     def within(self, dataset: Dataset) -> SearchOptions:
         """Return the same options with restrictions that name columns of the data."""

@@ -84,12 +84,12 @@ def fit_from_moments(problem: SparseProblem, supports: Sequence[IntArray], bound
         return made
     for i in np.flatnonzero(made.crosses(bounds)).tolist():
         at, size = np.asarray(supports[i], dtype=np.int64), slice(0, sizes[i])
-        made.beta[i, size], made.spread[i, size], value = _fit_within(problem, at, (bounds[0][at], bounds[1][at]))
+        made.beta[i, size], made.spread[i, size], value = _fit_in_bounds(problem, at, (bounds[0][at], bounds[1][at]))
         made.value[i], made.value_error[i] = value
     return made
 
 
-def _fit_within(
+def _fit_in_bounds(
     problem: SparseProblem, at: IntArray, bounds: Bounds
 ) -> tuple[FloatArray, FloatArray, tuple[float, float]]:
     """Return coefficients within bounds, their errors, and the objective with its error. O(s^3).

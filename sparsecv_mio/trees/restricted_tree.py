@@ -225,12 +225,12 @@ class RestrictedTree:
         """Return the objective of a support within the bounds and its active columns."""
         if support not in self._fitted:
             at = self.place[column_array(support & self.varying)]
-            value, b = self._fit_at(at)
+            value, b = self._fit_columns(at)
             active = tuple(columns_in_mask(support)) if value == np.inf else self._active(support, at, b)
             self._fitted[support] = value, active
         return self._fitted[support]
 
-    def _fit_at(self, at: IntArray) -> tuple[float, FloatArray]:
+    def _fit_columns(self, at: IntArray) -> tuple[float, FloatArray]:
         """Return the objective and the coefficients of columns of the form; inf if rounding stopped the fit."""
         M, c, b = np.ascontiguousarray(self.M[np.ix_(at, at)]), self.form.c[at], np.zeros(len(at))
         if not bounded_fit(M, c, self.lo[at], self.hi[at], b, len(at)):
@@ -281,7 +281,7 @@ class RestrictedTree:
             return
         at, at_zero = (self.place[column_array(some)] for some in (active & self.varying, signed & ~active))
         inverse = np.linalg.inv(self.M[np.ix_(at, at)])
-        b = self._fit_at(at)[1]
+        b = self._fit_columns(at)[1]
         drop_cost = b * b / np.diag(inverse)
         slope = self.form.c[at_zero] - self.M[np.ix_(at_zero, at)] @ b
         gain = slope * slope / self.M[at_zero, at_zero]

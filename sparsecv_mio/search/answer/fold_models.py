@@ -243,7 +243,7 @@ def _predict_by_rows(
         fit = refit_glm(data, plan.train_rows(fold), columns, record.gamma)
         of_fold = slice(plan.starts[fold], plan.starts[fold + 1])
         rows = plan.scored_rows(fold)
-        predictors = fit.predictors(data, rows) + data.dataset.offsets_of(rows)
+        predictors = fit.predictors(data, rows) + data.dataset.row_offsets(rows)
         predicted[of_fold] = INVERSE_LINKS[data.loss.target.link](predictors)
     return predicted
 

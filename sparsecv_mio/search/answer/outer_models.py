@@ -78,7 +78,7 @@ def scored_outside(
     outside = replace(data, dataset=test, root=None if weights is None else np.sqrt(weights))
     loss, slip = model.held_out(outside, rows)
     mean = data.loss_unit / test.weight_of(rows)
-    predicted = INVERSE_LINKS[options.loss.target.link](model.predictors(outside, rows) + test.offsets_of(rows))
+    predicted = INVERSE_LINKS[options.loss.target.link](model.predictors(outside, rows) + test.row_offsets(rows))
     return ScoredOutside(loss * mean, max(loss - slip, 0.0) * mean, (loss + slip) * mean, predicted)
 
 
@@ -100,7 +100,7 @@ def score_model(model: Record | PathRow, test: Dataset, loss: Loss) -> ScoredOut
     predictors = test.X @ expand_coefficients(model.coefficients, test.names) + model.intercept
     rows = slice(0, test.n)
     error = float(weighted_losses(test, loss, predictors).sum()) / test.weight_of(rows)
-    return ScoredOutside(error, error, error, INVERSE_LINKS[loss.target.link](predictors + test.offsets_of(rows)))
+    return ScoredOutside(error, error, error, INVERSE_LINKS[loss.target.link](predictors + test.row_offsets(rows)))
 
 
 def solve_outer_folds(
