@@ -194,7 +194,7 @@ class TargetColumns(NamedTuple):
         """The columns that enter the linear predictor: exposures and offsets."""
         return self._replace(trials=None)
 
-    def keep_supported(self, loss: Loss) -> TargetColumns:
+    def keep_for_loss(self, loss: Loss) -> TargetColumns:
         """Return the columns that a loss has."""
         return TargetColumns(
             *(name if option in loss.target.options else None for option, name in self._asdict().items())

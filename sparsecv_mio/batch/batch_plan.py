@@ -274,7 +274,7 @@ class Task:
     @property
     def target_columns(self) -> TargetColumns:
         """Columns of exposures and offsets, if the loss has them."""
-        return TargetColumns(*(self.settings.get(option) for option in TargetColumns._fields)).keep_supported(self.loss)
+        return TargetColumns(*(self.settings.get(option) for option in TargetColumns._fields)).keep_for_loss(self.loss)
 
     def format_other_settings(self, names: Iterable[str]) -> str:
         """Return the settings without the given ones as a text that is equal for equal settings."""

@@ -413,7 +413,7 @@ def bound_distance_to_optimum(Z: FloatArray, point: _LongPoint) -> tuple[float, 
     return unknown
 
 
-SURE = 0.5  # bound on `delta L`; the proof needs 0.9, the rest is for rounding
+MAX_STEP_SHARE = 0.5  # bound on `delta L`; the proof needs 0.9, the rest is for rounding
 MOVES = 1e-6  # smallest move of a margin in the linear program, whose tolerance is 1e-7
 
 
@@ -464,7 +464,7 @@ def _sure(data: StandardData, whole: GlmRowFit, folds: FoldPlan) -> BoolArray:
         left_out = folds.left_out(fold)
         remaining = 1.0 - float(leverage[left_out].sum())
         delta = 0.5 * whole.radius + float(np.linalg.norm(slope[left_out].sum(axis=0)))
-        sure[fold] = remaining > 0.0 and delta * float(length.max()) <= SURE * remaining
+        sure[fold] = remaining > 0.0 and delta * float(length.max()) <= MAX_STEP_SHARE * remaining
     return sure
 
 
