@@ -342,21 +342,20 @@ class Checks:
 
 def _describe_difference(said: object, found: object) -> tuple[str, str]:
     """Return two values as text; of two objects of one dataclass or two mappings, only the differing entries."""
+    if type(said) is type(found) and is_dataclass(said):
+        said, found = ({each.name: getattr(value, each.name) for each in fields(said)} for value in (said, found))
     if isinstance(said, Mapping) and isinstance(found, Mapping):
-        names = [name for name in {**said, **found} if said.get(name) != found.get(name)]
-        values = [(said.get(name), found.get(name)) for name in names]
-    elif type(said) is type(found) and is_dataclass(said):
-        names = [each.name for each in fields(said) if getattr(said, each.name) != getattr(found, each.name)]
-        values = [(getattr(said, name), getattr(found, name)) for name in names]
-    elif isinstance(said, tuple) and isinstance(found, tuple):
+        pairs = {name: (said.get(name), found.get(name)) for name in {**said, **found}}
+        texts = {name: _describe_difference(*pair) for name, pair in pairs.items() if pair[0] != pair[1]}
+        one, two = ("; ".join(f"{name} {text[side]}" for name, text in texts.items()) for side in (0, 1))
+        return one, two
+    if isinstance(said, tuple) and isinstance(found, tuple):
         return ", ".join(map(str, said)) or "nothing", ", ".join(map(str, found)) or "nothing"
-    else:
-        texts = ["nothing" if value is None else repr(value) for value in (said, found)]
-        return texts[0], texts[1]
-    pairs = [(name, _describe_difference(*pair)) for name, pair in zip(names, values, strict=True)]
-    return "; ".join(f"{name} {one}" for name, (one, _) in pairs), "; ".join(
-        f"{name} {two}" for name, (_, two) in pairs
-    )
+    return _describe_value(said), _describe_value(found)
+
+
+def _describe_value(value: object) -> str:
+    return "nothing" if value is None else repr(value)
 
 
 def _shorten(text: str) -> str:
