@@ -236,8 +236,9 @@ class BoundsTable(_Grid):
         )
 
     def cv_estimate(self, g: int, t: int) -> float:
-        """Return h at the solutions of the relaxations, in squared units of the file."""
-        return float(self.estimate[g, t].sum()) * self.cv_error_factor
+        """Return h at the relaxed solutions, cut to the bounds of each fold, in squared units of the file."""
+        cut = np.clip(self.estimate[g, t], self.lower[g, t], self.upper[g, t])
+        return float(cut.sum()) * self.cv_error_factor
 
     def won(self, g: int, t: int) -> str:
         """Return the most frequent origins of the bounds of a pair: `exact`, or `lower/upper` if they differ."""

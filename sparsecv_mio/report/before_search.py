@@ -173,7 +173,7 @@ def print_bounds(
     brief: bool = False,
     full: bool = False,
     seconds: float | None = None,
-    estimated_at: str = "the solutions of the relaxations",
+    estimated_at: str = "the solutions of the relaxations, cut to the bounds of each fold",
 ) -> None:
     """Print the interval of the minimum CV error, and that of the best gamma for every tau.
 
@@ -225,6 +225,7 @@ def print_bounds(
     say(
         console,
         f"{ESTIMATE} an estimate: the CV error at {estimated_at}",
+        "bound: the bounding method behind the lower and the upper bound of most folds" if full else "",
         "" if np.all(np.isfinite(table.upper)) else NOT_KNOWN,
         f"{subproblems}; {solved:,} solved by bounds alone, without branch and bound{wall}",
         "" if full else "for the bounds of every gamma, add --full or --json FILE",

@@ -189,3 +189,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert record["options"]["loss"] == "logistic" and len(record["table"]) == 2
     assert run([*asked, "--bounds", "as-printed"]) == 2
     assert "--bounds as-printed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_estimates_lie_within_the_bounds(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 5))
+    data = Dataset.from_arrays(X, X[:, 0] + 0.5 * rng.normal(size=30))
+    table = compute_bounds(standardize(data), make_folds("5", data), [0.01, 1.0, 100.0], [1, 2, 3])
+    for g, t in np.ndindex(3, 3):
+        ends = table.cv_interval(g, t)
+        assert ends.lower <= table.cv_estimate(g, t) <= ends.upper
