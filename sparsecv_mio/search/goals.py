@@ -7,7 +7,6 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.search.answer.instability import Instabilities, stability_table
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.grid_state import GridState
@@ -88,32 +87,6 @@ class OneStandardError:
         return next_to_decide(rule.missing & (state.tried.lowest_tries < DONE), now)
 
 
-class StablePair:
-    """The pair with the smallest weighted sum of CV error and instability, for every weight."""
-
-    needs_full_data: ClassVar[bool] = True
-
-    def __init__(self, state: GridState) -> None:
-        self.instabilities = Instabilities(state.context, state.cells, state.changes)
-
-    def is_settled(self, state: GridState) -> bool:
-        """Return True if no pair is left to solve."""
-        return not self.pairs(state).any()
-
-    def pairs(self, state: GridState) -> BoolArray:
-        """(G, T): open pairs that may have the smallest sum, the leading ones first; full-data fits count as open."""
-        context, grid = state.context, state.context.grid
-        table = stability_table(
-            self.instabilities, state.bounds(), state.all_rows.best, context.stability, context.deadline.has_expired
-        )  # fmt: skip
-        missing = np.any([table.missing(weight, context.gap) for weight in context.stability], axis=0)
-        leading = np.zeros(missing.shape, dtype=bool)
-        for weight in context.stability:
-            leading[table.choose(weight, context.gap, grid.gammas, grid.taus).pair] = True
-        workable = missing & ((state.tried.lowest_tries < DONE) | state.needs_full_tree())
-        return leading & workable if (leading & workable).any() else workable
-
-
 class Estimates:
     """Estimates of the CV error of every pair, by supports from the training rows of each fold."""
 
@@ -178,23 +151,3 @@ def one_standard_error_choice(state: GridState, best: Pair) -> OneSeChoice:
 def is_scored(state: GridState) -> bool:
     """Return True if some pair shows a held-out loss in every fold."""
     return bool(state.has_supports.any() and state.cells.scored_pairs().any())
-
-
-def goals_beyond_choice(state: GridState, context: Context) -> list[SearchGoal]:
-    """Return the goals of a search beyond the certified choice, in the order of work.
-
-    Parameters
-    ----------
-    state : GridState
-        State of the search.
-    context : Context
-        Context with the request: that of the state, or of a descent over several grids.
-    """
-    goals = list[SearchGoal]()
-    if context.gap == 0.0:
-        goals.append(AllPairs())
-    elif context.request.one_se:
-        goals.append(OneStandardError())
-    if context.stability:
-        goals.append(StablePair(state))
-    return goals

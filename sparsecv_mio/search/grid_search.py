@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.search.accounts import Accounts
+from sparsecv_mio.search.answer.instability import StablePair
 from sparsecv_mio.search.goals import (
     AllPairs,
     CertifiedChoice,
     Estimates,
     FullDataModel,
+    OneStandardError,
     SearchGoal,
-    goals_beyond_choice,
     is_scored,
 )
 from sparsecv_mio.search.loop import Executor, Order, search_grid
@@ -46,6 +47,26 @@ ORDERS: dict[str, Order] = {
         first_answers, winner_first, first_supports, together, by_size, given_pairs, estimates, algorithm1, grid,
     )
 }  # fmt: skip
+
+
+def goals_beyond_choice(state: GridState, context: Context) -> list[SearchGoal]:
+    """Return the goals of a search beyond the certified choice, in the order of work.
+
+    Parameters
+    ----------
+    state : GridState
+        State of the search.
+    context : Context
+        Context with the request: that of the state, or of a descent over several grids.
+    """
+    goals = list[SearchGoal]()
+    if context.gap == 0.0:
+        goals.append(AllPairs())
+    elif context.request.one_se:
+        goals.append(OneStandardError())
+    if context.stability:
+        goals.append(StablePair(state))
+    return goals
 
 
 class GridSearch(Watched):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,8 +30,10 @@ from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.problem import gamma_to_lam
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.answer.answer_fits import make_answer_fits
+from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import Context
+from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Pair, PairBounds, simplest
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset, BestSubsets
@@ -481,3 +484,29 @@ def stability_of_model(
         estimate=not (interval.known and is_proved),
         chosen=None if choice is None else choice.stated,
     )
+
+
+class StablePair:
+    """The goal of a search (:mod:`sparsecv_mio.search.goals`) to find the chosen pair of every weight."""
+
+    needs_full_data: ClassVar[bool] = True
+
+    def __init__(self, state: GridState) -> None:
+        self.instabilities = Instabilities(state.context, state.cells, state.changes)
+
+    def is_settled(self, state: GridState) -> bool:
+        """Return True if no pair is left to solve."""
+        return not self.pairs(state).any()
+
+    def pairs(self, state: GridState) -> BoolArray:
+        """(G, T): open pairs that may have the smallest sum, the leading ones first; full-data fits count as open."""
+        context, grid = state.context, state.context.grid
+        table = stability_table(
+            self.instabilities, state.bounds(), state.all_rows.best, context.stability, context.deadline.has_expired
+        )  # fmt: skip
+        missing = np.any([table.missing(weight, context.gap) for weight in context.stability], axis=0)
+        leading = np.zeros(missing.shape, dtype=bool)
+        for weight in context.stability:
+            leading[table.choose(weight, context.gap, grid.gammas, grid.taus).pair] = True
+        workable = missing & ((state.tried.lowest_tries < DONE) | state.needs_full_tree())
+        return leading & workable if (leading & workable).any() else workable
