@@ -411,13 +411,9 @@ class DrawStore:
 
     def _digest_question(self) -> str:
         """Return the digest of all that the choice from a draw depends on, except for the draw."""
-        dataset, folds, options = (
-            self.question.dataset,
-            self.question.folds,
-            replace(self.question.options, threads=None),
-        )
+        asked = self.question
         told = (
-            __version__, dataset.fingerprint, folds.digest, folds.given_seed, self.question.gammas,
-            self.question.taus, options,
+            __version__, asked.dataset.fingerprint, asked.folds.digest, asked.folds.given_seed, asked.gammas,
+            asked.taus, replace(asked.options, threads=None),
         )  # fmt: skip
         return hashlib.sha256(repr(told).encode()).hexdigest()
