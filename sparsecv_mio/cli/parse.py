@@ -208,13 +208,6 @@ def reference(text: str | None, how: Any) -> Sequence[str]:
             replace(how, restrictions=replace(how.restrictions, count=EVERY_FACTOR))
         except BadInput as error:
             why = str(error).removeprefix("count: ")
-            if not how.loss.is_quadratic:
-                from sparsecv_mio.data.row_structure import quote_names
-
-                why = (
-                    f"requires --loss squared, not {how.loss}; replace it by --force-out {quote_names(levels)}: "
-                    "each coefficient then compares a level with all levels that are not in the model"
-                )
             raise BadInput(f"reference: {why}") from None
     return levels
 

@@ -171,11 +171,11 @@ def with_factors_together(question: Question) -> tuple[SearchOptions, str]:
 
 
 def _reason_to_count_levels(question: Question) -> str:
-    """Return the option that requires that each level counts as one feature, with the alternative; empty if none."""
+    """Return the option for which each level counts as one feature, with the alternative; empty if there is none."""
     options = question.options
     together = "allows --count factors, which counts all levels of a column as one feature"
     if not options.loss.is_quadratic:
-        return f"--loss {options.loss} does not support counting all levels of a column as one"
+        return f"--count columns is the default with --loss {options.loss}; `solve` and `path` support --count factors"
     if isinstance(question.gammas, GammaInterval):
         return f"an interval --gamma LO..HI requires it; a grid --gamma LO:HI:COUNT {together}"
     if options.model is Model.AVERAGE:

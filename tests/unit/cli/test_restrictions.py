@@ -212,7 +212,7 @@ def test_levels_enter_by_themselves_with_other_losses_and_many_features(
     data, wide = write_words(tmp_path / "words.csv"), write_words(tmp_path / "wide.csv", numbers=40)
     same = ["--encode", "onehot", "--gamma", "1", "--tau", "1", "--folds", "3"]
     assert run(["solve", data, "-t", "late", "--drop", "y", "--loss", "logistic", *same]) == 0
-    assert "because --loss logistic does not support counting all levels of a column as one" in capsys.readouterr().err
+    assert "because --count columns is the default with --loss logistic; `solve` and `path`" in capsys.readouterr().err
     assert run(["solve", wide, "-t", "y", "--drop", "late", *same]) == 0
     expected = (
         "because this makes the proof faster with 3 folds and 44 columns; "
