@@ -211,7 +211,8 @@ def _is_coded(columns: Sequence[str], record: Any) -> bool:
 def against(record: Shown, references: References) -> Shown:
     """Return a record with coefficients relative to reference levels, whose coefficients move to the intercept.
 
-    Predictions do not change, since every row has exactly one level of a factor.
+    Predictions do not change, since every row has exactly one level of a factor. The models of bootstrap draws change
+    in the same way, and the percentiles of their coefficients are computed again.
 
     Parameters
     ----------
@@ -228,6 +229,11 @@ def against(record: Shown, references: References) -> Shown:
     if isinstance(record, Record) and record.average is not None:
         average = replace(record.average, model=_shift_coefficients(record.average.model, references))
         shifted = replace(shifted, average=average)
+    if isinstance(record, Record) and record.bootstrap is not None:
+        from sparsecv_mio.certificate.draw_summaries import summarise_bootstrap  # other records do not need this import
+
+        chosen = tuple(_shift_coefficients(model, references) for model in record.bootstrap.chosen)
+        shifted = replace(shifted, bootstrap=summarise_bootstrap(record, replace(record.bootstrap, chosen=chosen)))
     return shifted
 
 

@@ -14,6 +14,7 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.digits import format_interval, format_number, several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report import figures
+from sparsecv_mio.report.coefficients import against, requested_references
 from sparsecv_mio.report.document import ReportTable, report_table
 from sparsecv_mio.report.figures import MOST_FEATURES
 from sparsecv_mio.report.layout import gap_in_words, join_names, print_table, say
@@ -218,6 +219,7 @@ def plot_intervals(record: Record, ax: Axes | None = None) -> Axes:
         The axes. Dots are the coefficients of the full-data model; an interval that reaches 0 has a share of zeros
         next to it.
     """
+    record = against(record, requested_references(record))
     found = record.bootstrap
     if found is None:
         raise BadInput("panel intervals: requires a record of `solve --bootstrap`")

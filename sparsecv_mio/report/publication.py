@@ -130,12 +130,11 @@ def _make_columns(record: Record, data: Dataset | None) -> dict[str, dict[str, s
     counts = {name: f"{count:,}" for name, count in record.chosen_in().items()}
     counts |= forced | dict.fromkeys(adjusted, "adjusted for")
     columns[f"Folds (of {record.folds.k:,})"] = {name: counts.get(name, "0") for name in names}
-    coded = {name for factor in references.values() for name in factor}
-    return columns | _make_columns_of_draws(record, [name for name in names if name not in coded], forced)
+    return columns | _make_columns_of_draws(record, [name for name in names if name not in references], forced)
 
 
 def _make_columns_of_draws(record: Record, names: list[str], forced: dict[str, str]) -> dict[str, dict[str, str]]:
-    """Return the columns of the bootstrap and of stability selection, for features without a reference level."""
+    """Return the columns of the bootstrap and of stability selection, for terms except reference levels."""
     columns, is_ratio = dict[str, dict[str, str]](), bool(record.loss.target.ratio)
     if (draws := record.bootstrap) is not None:
         features = {one.feature: one for one in draws.features if one.feature in names}

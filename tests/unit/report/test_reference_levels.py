@@ -21,7 +21,10 @@ from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.report.coefficients import factor_lines, make_printer, with_reference
+from sparsecv_mio.report.draw_tables import print_draws
 from sparsecv_mio.report.fit_tables import print_fit
+from sparsecv_mio.report.journal_numbers import format_limits
+from sparsecv_mio.report.publication import make_publication
 from sparsecv_mio.report.record_report import report_text
 
 WHOLE = Restrictions(count="factors")  # type: ignore[arg-type]
@@ -111,6 +114,31 @@ def test_reports_and_figures_keep_to_the_reference_of_the_search(tmp_path: Path)
     sc.verify(levels, tmp_path / "d.csv").raise_if_failed()
 
 
+def test_coefficients_of_draws_are_differences_too() -> None:
+    given = data()
+    record = sc.solve(given, gammas=[0.1], taus=[2], count="factors", folds=5, threads=1)
+    record = sc.bootstrap(record, given, draws=12, threads=1)
+    shown = with_reference(record, reference_levels(["city=O"], given, WHOLE))
+    assert shown.bootstrap is not None
+    draws = [model.coefficients for model in shown.bootstrap.chosen]
+    values = [one.get("city=B", 0.0) - one.get("city=O", 0.0) for one in draws]
+    low, high = np.quantile(values, [0.025, 0.975])
+    console = Console(width=200, record=True, quiet=False, file=open("/dev/null", "w"))  # noqa: SIM115
+    make_printer(lambda screen, one: print_draws(screen, one, brief=False, full=True), shown)(console)
+    texts = console.export_text(), report_text(shown, "md", "RECORD", None, "DATA")
+    for text in texts:
+        rows = {cells[0]: cells for line in text.splitlines() if (cells := line.replace("|", " ").split())}
+        assert rows["city=B"][5:7] == [format_number(low), format_number(high)]
+        assert rows["city=O"][5:8] == ["0", "0", "1.000"]
+    ax = shown.plot_intervals(Figure().subplots())
+    row = [tick.get_text() for tick in ax.get_yticklabels()].index("city=B")
+    own = shown.coefficients["city=B"] - shown.coefficients["city=O"]
+    (start, _), (end, _) = ax.collections[row].get_segments()[0]
+    assert [start, end] == pytest.approx(np.array([low, high]) / max(abs(low), abs(high), abs(own)))
+    rows = {row[0]: row for row in make_publication(shown).table.rows}
+    assert rows["city=B"][-1] == format_limits(low, high, False) and rows["city=O"][1] == "reference"
+
+
 def against_b(record: Record) -> float:
     return record.intercept + record.coefficients["city=b"]
 
@@ -144,8 +172,6 @@ def test_a_model_without_the_factor_is_not_against_its_level() -> None:
     ("command", "said"),
     [
         ("solve --model average", "requires --model pair, not average"),
-        ("solve --loss poisson", "requires --loss squared, not poisson; replace it by --force-out city=b"),
-        ("path --loss poisson", "requires --loss squared, not poisson; replace it by --force-out city=b"),
         ("solve --gamma 0.1..1", "requires a grid of gammas LO:HI:COUNT, not the interval 0.1..1"),
     ],
 )
@@ -158,10 +184,18 @@ def test_options_that_rule_out_factors_rule_out_a_reference(
     assert run([name, *table, *options]) == 2
     shown = capsys.readouterr().err
     assert f"--reference: {said}" in shown and "--count" not in shown
-    if "--force-out" in said:  # the named way works
-        advised = ["--force-out", "city=b", "-q"]
-        assert run([name, *table[:-2], *options, *advised]) == 0
-        assert "city=b " not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["solve", "path"])
+def test_counts_need_the_unit_of_the_reference(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "d.csv").write_text("city,x,y\n" + "".join(f"{'abc'[i % 3]},{i * i % 7},{i % 5}\n" for i in range(30)))
+    table = [str(tmp_path / "d.csv"), "-t", "y", "--loss", "poisson", "--encode", "onehot", "--gamma", "0.1"]
+    assert run([command, *table, "--reference", "city=b"]) == 2
+    assert "this option requires --count factors" in capsys.readouterr().err
+    assert run([command, *table, "--reference", "city=b", "--count", "factors", "--quiet"]) == 0  # the named way works
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
@@ -170,7 +204,7 @@ def test_options_that_rule_out_factors_rule_out_a_reference(
         (["--gamma", "0.1..1"], "an interval --gamma LO..HI requires it; a grid --gamma LO:HI:COUNT allows --count"),
         (["--gamma", "0.1,1", "--model", "average"], "--model average requires it; --model pair allows --count"),
         (["--gamma", "0.1,1", "--folds", "loo"], "this makes the proof faster with 60 folds and 4 columns; --count"),
-        (["--gamma", "0.1,1", "--loss", "poisson"], "--loss poisson does not support counting all levels of a column"),
+        (["--gamma", "0.1,1", "--loss", "poisson"], "--count columns is the default with --loss poisson; `solve`"),
         (["--gamma", "0.1,1"], ""),
     ],
 )
