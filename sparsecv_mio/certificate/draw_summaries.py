@@ -178,6 +178,10 @@ def _check_models(checks: Checks, record: Record, found: Bootstrap | StabilitySe
     numbers = [model.draw for model in found.chosen] + [one.draw for one in found.failed]
     is_distinct = len(set(numbers)) == len(numbers) and all(number < found.plan.requested for number in numbers)
     right = checks.require(is_distinct, f"{name}.chosen", "must have each of the requested draws at most once")
+    left_out = found.plan.truncated <= found.plan.requested - len(numbers)
+    checks.require(
+        left_out, f"{name}.plan.truncated", "must be at most the number of the requested draws without a model"
+    )
     right &= checks.require(bool(found.chosen), f"{name}.chosen", "has no model")
     if isinstance(found, Bootstrap):
         right &= checks.require(0.0 < found.level < 1.0, f"{name}.level", "is not between 0 and 1")
@@ -188,7 +192,7 @@ def _check_models(checks: Checks, record: Record, found: Bootstrap | StabilitySe
         on_grid &= model.tau in record.request.taus
         checks.require(on_grid, f"{name}.chosen[{i}].tau", "and gamma are not a pair of the requested grid")
     checks.only_read(f"{name}.chosen", "not checked: whether the procedure chooses these models from the draws")
-    checks.mark_bounded_fields(f"{name}.plan.requested", f"{name}.failed[].draw")
+    checks.mark_bounded_fields(f"{name}.plan.requested", f"{name}.plan.truncated", f"{name}.failed[].draw")
     return right
 
 

@@ -45,7 +45,8 @@ class DrawPlan:
     """The draws of a run: the number `requested`, their `seed`, and the relative `gap` of the search over a draw.
 
     `units` are the drawn units, `rows` or groups of rows; the data have `n_units` of them. If `by_class` is true, the
-    units of each class were drawn separately.
+    units of each class were drawn separately. `truncated` draws are left out, because a limit ended their search before
+    their choice was certified.
     """
 
     requested: Count
@@ -54,6 +55,7 @@ class DrawPlan:
     n_units: Count
     by_class: bool
     gap: Number
+    truncated: Count = 0
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from sparsecv_mio.certificate.read_back import rows_and_folds_of_record
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.folds import AnyFolds, inner_folds
 from sparsecv_mio.declared_options import OPTIONS, check_whole
+from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_readable, write_text
 from sparsecv_mio.inference.draws import Draw
@@ -45,9 +46,10 @@ from sparsecv_mio.version import __version__
 from sparsecv_mio.words import Method, Model
 
 MIN_PROCESS_SECONDS = 20.0  # minimum remaining work in seconds for which processes are started, which takes seconds
-MIN_DRAW_SECONDS = 10.0  # seconds that a draw may take even if its share of the time is smaller
+MIN_DRAW_SECONDS = 10.0  # seconds that a draw may take even if half of the remaining time is less
 POLL_SECONDS = 0.1  # seconds between two looks at Ctrl-C and at the clock
 LATE_SECONDS = 2.0  # seconds after the limit in which a process may return its answer
+MORE_DRAWS = "give a smaller grid, a larger gap of the draws, or a longer time limit"
 STORE_SCHEMA = "sparsecv-draws/1"
 
 Choice = ChosenModel | FailedDraw
@@ -64,8 +66,8 @@ class DrawOptions:
     gap : float, optional
         Relative gap of the search over each draw; that of the record by default.
     time_limit : float, optional
-        Time limit of all draws together in seconds. A draw may take an equal share of the remaining time, but
-        at least ten seconds.
+        Time limit of all draws together in seconds. A draw may take half of the remaining time, or ten seconds if
+        that is more, so that few draws are complete rather than many truncated.
     threads : int, optional
         Number of cores; all cores by default.
     store : path, optional
@@ -174,10 +176,14 @@ def check_procedure(question: Question, what: str) -> None:
 
 
 class ChosenModels(NamedTuple):
-    """The models of the draws that are done, the draws from which no model can be chosen, and warnings about draws."""
+    """The models of the draws that are done, the draws from which no model can be chosen, and warnings about draws.
+
+    `n_truncated` draws are left out, because the limit ended their search before their choice was certified.
+    """
 
     models: tuple[ChosenModel, ...]
     failed: tuple[FailedDraw, ...]
+    n_truncated: int
     notes: tuple[str, ...]
 
 
@@ -202,12 +208,12 @@ def choose_models(
     options : DrawOptions
         Gap, and file of finished draws.
     deadline : Deadline, optional
-        Deadline of all draws; that of the question by default. A draw may take an equal share of the remaining time.
+        Deadline of all draws; that of the question by default.
 
     Returns
     -------
     ChosenModels
-        Models of the draws that are done, and warnings on the others; a draw that Ctrl-C ends is not done.
+        Models of the draws that are done, and warnings on the others; a draw that Ctrl-C or the limit ends is not done.
 
     Raises
     ------
@@ -220,7 +226,7 @@ def choose_models(
     question = replace(question, options=replace(question.options, gap=gap, refine=False, time_limit=None))
     store = DrawStore(options.store, question, what)
     done = store.read(draws)
-    n_stored, begin, report = len(done), time.monotonic(), question.hooks.progress
+    n_stored, n_truncated, begin, report = len(done), 0, time.monotonic(), question.hooks.progress
 
     def report_draws() -> None:
         if report is None:
@@ -234,6 +240,9 @@ def choose_models(
     report_draws()
     with suppress(KeyboardInterrupt):
         for draw, choice in _choose_each(question, [one for one in draws if one.number not in done], deadline):
+            if choice is None:
+                n_truncated += 1
+                continue
             store.append(draw, choice)
             done[draw.number] = choice
             report_draws()
@@ -246,15 +255,20 @@ def choose_models(
     if len(done) < len(draws) and deadline.stop.is_set():
         notes.append(f"{what}: the run was interrupted after {n_draws}")
     elif len(done) < len(draws):
-        notes.append(f"{what}: the time limit ended after {n_draws}; give a longer time limit")
+        is_are = "is" if n_truncated == 1 else "are"
+        left_out = f", and {several(n_truncated, 'truncated draw')} {is_are} left out" if n_truncated else ""
+        notes.append(f"{what}: the time limit ended after {n_draws}{left_out}; {MORE_DRAWS}")
     if failed:
         left_out = f"{len(failed)} of {len(done)} draws, which are left out"
         notes.append(f"{what}: no model could be chosen from {left_out}; the first reason: {failed[0].reason}")
-    return ChosenModels(models, failed, tuple(notes))
+    return ChosenModels(models, failed, n_truncated, tuple(notes))
 
 
 def choose_from_draw(question: Question, draw: Draw, deadline: Deadline | None) -> Choice | None:
-    """Return the model that the whole procedure chooses from a draw; None if the limit comes before any answer.
+    """Return the model that the whole procedure chooses from a draw; None if the limit ends an uncertified search.
+
+    The best model of a truncated search is not a choice of the procedure: it may have another size, and the
+    one-standard-error rule is not applied.
 
     Parameters
     ----------
@@ -273,6 +287,8 @@ def choose_from_draw(question: Question, draw: Draw, deadline: Deadline | None) 
         return None
     except BadInput as error:
         return FailedDraw(draw.number, str(error))
+    if deadline is not None and _is_truncated(record, question, deadline):
+        return None
     status: Status = "limit" if record.status == "proved" and not record.is_settled else record.status  # type: ignore[assignment]
     return ChosenModel(
         draw.number, record.gamma, record.tau, record.support, record.coefficients, record.intercept, status,
@@ -280,8 +296,19 @@ def choose_from_draw(question: Question, draw: Draw, deadline: Deadline | None) 
     )  # fmt: skip
 
 
-def _choose_each(question: Question, draws: Sequence[Draw], deadline: Deadline) -> Iterator[tuple[Draw, Choice]]:
-    """Yield each draw with its choice: the first draws in this process, the others in several if they take long."""
+def _is_truncated(record: Record, question: Question, deadline: Deadline) -> bool:
+    """Return True if a limit ended a search before its choice was certified; some searches end without certificates."""
+    if deadline.limit is None or (record.status == "proved" and record.is_settled):
+        return False
+    can_certify = record.request.method_used != Method.DESCENT and question.options.mio_budget is None
+    return deadline.has_expired() or (can_certify and record.status != "doubtful")
+
+
+def _choose_each(question: Question, draws: Sequence[Draw], deadline: Deadline) -> Iterator[tuple[Draw, Choice | None]]:
+    """Yield each searched draw with its choice, None if it is truncated.
+
+    The first draws are searched in this process, the others in several if they take long.
+    """
     begin, hooks, workers = time.monotonic(), question.hooks, question.options.workers
     can_start = workers > 1 and hooks.scheduler is None and find_spec("loky") is not None
     question = replace(question, hooks=Hooks(None, hooks.stop, hooks.lost, scheduler=hooks.scheduler))
@@ -294,16 +321,19 @@ def _choose_each(question: Question, draws: Sequence[Draw], deadline: Deadline) 
         if seconds == 0.0:
             return
         choice = choose_from_draw(question, draw, deadline.next_part(seconds))
-        if choice is not None and not deadline.stop.is_set():  # a stopped search may choose another model
+        if not deadline.stop.is_set():  # a stopped search may choose another model
             yield draw, choice
 
 
 def _limit_draw(deadline: Deadline, n_rounds: float) -> float | None:
-    """Return the seconds that a draw may take if so many rounds of draws remain: None without a limit, 0 at its end."""
+    """Return the seconds that a draw may take if so many rounds of draws remain: None without a limit, 0 at its end.
+
+    A draw that needs more than an equal share delays the others, but is complete; a hard one leaves half of the time.
+    """
     left = deadline.remaining_seconds
     if deadline.stop.is_set() or left < GRACE:
         return 0.0
-    return None if left == math.inf else max(left / max(n_rounds, 1.0), min(left, MIN_DRAW_SECONDS))
+    return None if left == math.inf else max(left / min(max(n_rounds, 1.0), 2.0), min(left, MIN_DRAW_SECONDS))
 
 
 def _choose_in_worker(draw: Draw, seconds: float | None) -> Choice | None:
@@ -313,8 +343,8 @@ def _choose_in_worker(draw: Draw, seconds: float | None) -> Choice | None:
 
 def _choose_in_processes(
     question: Question, draws: Sequence[Draw], deadline: Deadline, n_processes: int
-) -> Iterator[tuple[Draw, Choice]]:
-    """Yield each draw with its choice as soon as a process has found it."""
+) -> Iterator[tuple[Draw, Choice | None]]:
+    """Yield each draw with its choice as soon as a process has found it, None if it is truncated."""
     options = replace(question.options, threads=max(question.options.workers // n_processes, 1))
     waiting, flying = list(reversed(draws)), dict[Future[Choice | None], Draw]()
     processes = Processes(n_processes, replace(question, options=options, hooks=Hooks()))
@@ -330,9 +360,7 @@ def _choose_in_processes(
             if deadline.stop.is_set() or time.monotonic() > deadline.at + LATE_SECONDS:
                 return
             for future in done:
-                draw, choice = flying.pop(future), future.result()
-                if choice is not None:
-                    yield draw, choice
+                yield flying.pop(future), future.result()
     finally:
         processes.end()
 

@@ -96,6 +96,7 @@ class Repetition:
         draws = list(draw(dataset, folds, self.n_draws, options.seed))
         found = choose_models(asked, draws, self.what, options, deadline)
         record = replace(record, warnings=(*record.warnings, *found.notes))
+        plan = replace(plan, truncated=found.n_truncated)
         if not found.models:
             return record
         if self.what == BOOTSTRAP:

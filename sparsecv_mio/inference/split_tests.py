@@ -410,7 +410,10 @@ def check_inference(checks: Checks, record: Record, dataset: Dataset, folds: Fol
     checks.compare_parts("inference.terms", found.terms, combine_splits(found.splits, found.level), _allow_rounding)
     checks.compare_fields("inference.plan", found.plan, again.plan, ("units", "n_units", "by_class"))
     checks.compare_fields("inference", found, again, ("covariance",))
-    checks.mark_bounded_fields("inference.plan.requested", "inference.plan.seed", "inference.splits[].split")
+    left_out = found.plan.truncated <= requested - len(numbers)
+    checks.require(left_out, "inference.plan.truncated", "must be at most the number of the requested splits left")
+    fields = ("plan.requested", "plan.truncated", "plan.seed", "splits[].split")
+    checks.mark_bounded_fields(*(f"inference.{name}" for name in fields))
     checks.end_part(f"tests of {len(numbers)} models on the rows that did not choose them, and their combination")
 
 

@@ -79,8 +79,14 @@ def _describe_plan(plan: DrawPlan, n_done: int, n_certified: int, draws: str) ->
     by_class = ", separately in each class" if plan.by_class else ""
     number = f"{n_done:,}" if n_done == plan.requested else f"{n_done:,} of {plan.requested:,} requested"
     share = f"{n_certified:,} of {n_done:,} searches ({n_certified / n_done:.0%})"
+    left_out = several(plan.truncated, "more draw")
+    truncated = (
+        f"{left_out}, truncated by the time limit, {'is' if plan.truncated == 1 else 'are'} left out; hard draws may "
+        "be among them: a smaller grid, a larger --draw-gap, or a longer --time-limit completes more"
+    )
     return [
         f"{number} {draws} of {plan.n_units:,} {plan.units}{by_class} (seed {plan.seed}), each searched again",
+        *([truncated] if plan.truncated else []),
         f"choice certified ({gap_in_words(plan.gap)}) in {share}",
     ]
 

@@ -10,6 +10,7 @@ import pytest
 
 from sparsecv_mio import cross_validate
 from sparsecv_mio.certificate.inference_parts import FailedDraw
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import inner_folds, make_folds
 from sparsecv_mio.data.loss_targets import as_counts, as_two_classes
@@ -99,7 +100,7 @@ def test_an_expired_limit_keeps_what_is_done(tmp_path: Path) -> None:
     draws = list(bootstrap_draws(question.dataset, question.folds, 3, 0))
     none = choose_models(question, draws, WHAT, deadline=Deadline(0.0, None))
     assert none.models == () and none.notes == (
-        "bootstrap: the time limit ended after 0 of 3 draws; give a longer time limit",
+        f"bootstrap: the time limit ended after 0 of 3 draws; {choices.MORE_DRAWS}",
     )
     deadline = Deadline(None, None)
 
@@ -109,6 +110,41 @@ def test_an_expired_limit_keeps_what_is_done(tmp_path: Path) -> None:
 
     some = choose_models(replace(question, hooks=Hooks(progress=stop)), draws, WHAT, deadline=deadline)
     assert len(some.models) == 1 and "the run was interrupted after 1 of 3 draws" in some.notes[0]
+
+
+@pytest.mark.parametrize("one_se", [False, True])
+def test_a_truncated_search_is_no_choice_of_the_procedure(one_se: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = make_question(one_se=one_se)
+    draws = list(bootstrap_draws(question.dataset, question.folds, 3, 0))
+    every = choose_models(question, draws, WHAT).models
+    find = choices.answer
+
+    def truncate(asked: Question, deadline: Deadline) -> Record:
+        record = find(asked, deadline)
+        if asked.dataset.fingerprint != draws[1].select_rows(question.dataset).fingerprint:
+            return record
+        if record.one_se is None:
+            return replace(record, status="limit", gap=0.5)
+        return replace(record, one_se=replace(record.one_se, estimate=True))
+
+    monkeypatch.setattr(choices, "answer", truncate)
+    found = choose_models(question, draws, WHAT, deadline=Deadline(60.0, None))
+    assert found.models == (every[0], every[2]) and found.n_truncated == 1
+    if one_se:  # a certificate of the minimum does not certify the choice of the rule
+        return
+    assert found.notes == (
+        "bootstrap: the time limit ended after 2 of 3 draws, and 1 truncated draw is left out; give a smaller grid, a "
+        "larger gap of the draws, or a longer time limit",
+    )
+    budget = replace(question, options=replace(question.options, method="joint", mio_budget=10_000))
+    assert choose_models(budget, draws, WHAT, deadline=Deadline(60.0, None)).n_truncated == 0
+
+
+def test_a_draw_may_take_half_of_the_remaining_time() -> None:
+    asked = ((None, 50), (0.0, 50), (100.0, 50), (100.0, 1), (12.0, 9))
+    none, over, *limits = [choices._limit_draw(Deadline(seconds, None), n_rounds) for seconds, n_rounds in asked]
+    assert none is None and over == 0.0
+    assert limits == pytest.approx([50.0, 100.0, 10.0], abs=0.1)
 
 
 @pytest.mark.slow

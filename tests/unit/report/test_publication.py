@@ -31,6 +31,7 @@ from sparsecv_mio.certificate.records import Nested, OneSe, Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.report.draw_tables import summarise_draws
 from sparsecv_mio.report.journal_numbers import format_column, round_outward
 from sparsecv_mio.report.publication import cited_keys, make_publication, publication_text
 from sparsecv_mio.report.references import bibliography, find_references
@@ -173,7 +174,7 @@ def test_draws_add_their_columns_and_sentences(record: Record) -> None:
         ChosenModel(i, record.gamma, len(some), some, {name: 1.0 + i for name in some}, 0.0, "proved", 0.0, 1.0)
         for i, some in enumerate([names, names, names, names[:1]])
     ]
-    plan = DrawPlan(5, 7, "rows", record.data.n, False, 1e-4)
+    plan = DrawPlan(5, 7, "rows", record.data.n, False, 1e-4, truncated=1)
     drawn = replace(
         record,
         bootstrap=summarise_bootstrap(record, Bootstrap(plan, 0.9, 0, (), (), (), tuple(models))),
@@ -187,6 +188,10 @@ def test_draws_add_their_columns_and_sentences(record: Record) -> None:
     assert cells[names[0]][0] == "100%" and cells[names[1]][0] == "75%" and cells[names[1]][2] == "75%"
     low, high = np.quantile([1.0, 2.0, 3.0, 0.0], [0.05, 0.95])
     assert [float(end) for end in cells[names[1]][1].split(" to ")] == pytest.approx([low, high], rel=0.01)
+    assert made.methods.count("truncated the search of 1 further draw, which is left out") == 2
+    assert any(
+        "1 more draw, truncated by the time limit, is left out" in line for line in summarise_draws(drawn)[0].lines
+    )
     assert "(5 were requested)" in made.results and "chosen in 3 draws" in made.results
     assert "Stability selection selected" in made.results and "2 complementary pairs" in made.methods
     assert {"efron1993", "shah2013"} <= set(cited_keys(drawn)) and "efron1993" not in cited_keys(record)
