@@ -117,7 +117,7 @@ def scatter_of_counts(y: ArrayLike, expected: ArrayLike, used: int, weights: Flo
     y, expected : (n,) array_like
         Counts, and expected counts.
     used : int
-        Degrees of freedom of the model: number of features, and the intercept.
+        Degrees of freedom of the model: number of features, and the intercept; k - 1 for a factor of k levels.
     weights : (n,) array, optional
         Row weights; a row of weight 2 counts as two rows.
 

@@ -20,8 +20,8 @@ from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.predicting import expand_coefficients
 from sparsecv_mio.certificate.read_back import adapt_to_record_loss
 from sparsecv_mio.certificate.records import PathRow, Record
+from sparsecv_mio.certificate.restrictions import restrictions_of
 from sparsecv_mio.data.dataset import MULTIPLICITY, Dataset
-from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
 from sparsecv_mio.units import ROUNDING
 
@@ -49,7 +49,7 @@ class Criteria(NamedTuple):
 
 
 class GlmCriteria(NamedTuple):
-    """Criteria of the fit of a subset to two classes or counts; the d degrees of freedom are features and intercept.
+    """Criteria of the fit of a subset to two classes or counts; the d degrees of freedom are columns and intercept.
 
     With `deviance = 2 sum of losses` and D0 the deviance of the class frequencies, or of the mean rate, alone:
     `mcfadden = 1 - deviance / D0`, `aic = deviance + 2 d`, `bic = deviance + d log n`, where n is the number of rows or
@@ -83,10 +83,11 @@ def glm_criteria(
     y, v = encode_dataset_targets(loss, data, slice(0, data.n))
     n = float(data.aux[MULTIPLICITY].sum()) if data.trials is not None else data.n
     signs, null, made = loss.signs(y), 2.0 * (record.null_error or 0.0) * data.weight_of(slice(0, data.n)), []
+    X = _centre_values(data.X, np.ones(data.n)) if intercept else data.X
     for model in models:
         predictors = data.X @ expand_coefficients(model.coefficients, data.names) + model.intercept
         deviance = 2.0 * float(v @ loss.losses(signs * predictors, y))
-        used = len(model.coefficients) + int(intercept)
+        used = len(model.coefficients) + int(intercept) - _spare_levels(model, X, record)
         share = 1.0 - deviance / null if null > 0.0 else math.nan
         around = None if record.counts is None else _scatter(data, predictors, used)
         made.append(GlmCriteria(deviance, share, deviance + 2.0 * used, deviance + used * math.log(n), around))
@@ -139,9 +140,9 @@ def criteria(
     return made
 
 
-def _spare_levels(row: PathRow, X: FloatArray, record: PathRecord | None) -> int:
+def _spare_levels(row: Fitted, X: FloatArray, record: Record | FitRecord | PathRecord | None) -> int:
     """Return how many columns of a model's factors are determined by the others and the intercept: one a factor."""
-    factors = () if record is None else (record.request.restrictions or NONE).count
+    factors = restrictions_of(record).count
     names, spare = () if record is None else record.data.names, 0
     for columns in factors:
         here = [names.index(name) for name in columns if name in row.coefficients]

@@ -118,9 +118,10 @@ def pearson_formula(record: records.Record | FitRecord | PathRecord) -> str:
         Record with Poisson loss.
     """
     rows = "n" if record.data.weights is None else "total weight"
+    features = "free coefficients" if _factors(record) else "features"
     adjusted = " - adjustment columns" if adjustment_columns(record) else ""
     constant = "" if record.data.intercept == Intercept.NONE else " - 1"
-    return f"Pearson chi-square / ({rows} - features{adjusted}{constant})"
+    return f"Pearson chi-square / ({rows} - {features}{adjusted}{constant})"
 
 
 def overdispersion_note(scatter: Scatter) -> list[str]:

@@ -100,6 +100,25 @@ def test_the_formula_of_the_dispersion_gives_the_number(intercept: str, constant
         assert float(line.split(formula)[1]) == pytest.approx(ratio, rel=1e-3)
 
 
+@pytest.mark.parametrize("intercept", ["fold", "none"])
+def test_a_factor_has_one_degree_of_freedom_less_than_levels(intercept: str) -> None:
+    rng = np.random.default_rng(2)
+    levels = np.eye(3)[rng.permutation(60) % 3]
+    counts = rng.poisson(np.exp(levels @ [0.0, 1.0, 2.0])).astype(float)
+    data = sc.Dataset.from_arrays(levels, counts, ["city=A", "city=B", "city=C"])
+    how = {"loss": "poisson", "folds": 3, "gammas": [1e-3], "taus": [1], "count": [data.names], "intercept": intercept}
+    record = sc.solve(data, **how)
+    assert len(record.coefficients) == 3  # of which two are free if there is an intercept
+    (line, *_) = scatter_lines(record, record, data)
+    constant = " - 1" if intercept == "fold" else ""
+    expected = record.predict(data)
+    ratio = float(np.sum((counts - expected) ** 2 / expected)) / (60 - 3)
+    assert float(line.split(f"(n - free coefficients{constant}) ")[1]) == pytest.approx(ratio, rel=1e-3)
+    path = sc.best_subsets(data, loss="poisson", gammas=[1e-3], taus=[1], count=[data.names], intercept=intercept)
+    (found,) = glm_criteria(path.path, data, intercept == "fold", path)
+    assert found.aic == pytest.approx(found.deviance + 2 * 3)
+
+
 def test_what_is_well_above_one() -> None:
     """The Poisson law itself is hardly ever called too wide, and weights are rows."""
     rng = np.random.default_rng(1)
