@@ -360,8 +360,6 @@ def _read(data: str, request: SolveRequest, how: SearchOptions) -> _SearchRun:
     how.check_data(dataset, plan)
     every, grid = request.gammas
     question = Question(dataset, plan, every or grid, request.tau, how)
-    for repetition in request.draws[0] if request.draws is not None else ():
-        repetition.check_question(question)
     methods: tuple[str, ...] = ()
     if request.baselines is not None:
         from sparsecv_mio.inference.baselines import parse_baselines
@@ -369,6 +367,10 @@ def _read(data: str, request: SolveRequest, how: SearchOptions) -> _SearchRun:
         methods = parse_baselines(request.baselines, dataset, how.restrictions)
     if request.restrictions["count"] is None:
         how = session.count_factors_together(question, request.quiet)
+    if request.draws is not None:
+        requested, how_drawn = request.draws
+        for repetition in requested:
+            repetition.check_question(replace(question, options=how), how_drawn)
     return _SearchRun(dataset, plan, how, methods)
 
 
@@ -382,6 +384,7 @@ def _run_search(request: SolveRequest, run: _SearchRun, levels: References, stop
 
     if run.methods:
         from sparsecv_mio.inference.baselines import add_baselines
+        from sparsecv_mio.inference.repetitions import add_or_warn
     if request.draws is not None:
         from sparsecv_mio.inference.repetitions import add_repetitions
 
@@ -409,7 +412,11 @@ def _run_search(request: SolveRequest, run: _SearchRun, levels: References, stop
             how = replace(how, time_limit=(1.0 - BASELINES_SHARE) * how.time_limit)
         record = answer(run.dataset, run.plan, gammas=every or grid, taus=request.tau, options=how, hooks=hooks)
         if run.methods:
-            record = add_baselines(record, run.dataset, run.plan, run.methods, deadline)
+            record = add_or_warn(
+                record,
+                "baselines",
+                lambda record: add_baselines(record, run.dataset, run.plan, run.methods, deadline),
+            )
         if request.draws is not None:
             record = add_repetitions(record, question, *request.draws, deadline)
         run.record = with_reference(record, levels)

@@ -32,7 +32,7 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.folds import AnyFolds, inner_folds
 from sparsecv_mio.declared_options import OPTIONS, check_whole
 from sparsecv_mio.digits import several
-from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.errors import BadInput, CorruptStore, OutOfTime
 from sparsecv_mio.files import check_readable, write_text
 from sparsecv_mio.inference.draws import Draw
 from sparsecv_mio.model_space import GammaInterval
@@ -221,9 +221,8 @@ def choose_models(
         If the procedure cannot be repeated on draws, the file belongs to another run, or no draw gives a model.
     """
     check_procedure(question, what)
-    gap = question.options.gap if options.gap is None else options.gap
     deadline = deadline or start_question_clock(question)
-    question = replace(question, options=replace(question.options, gap=gap, refine=False, time_limit=None))
+    question = _with_gap(question, options)
     store = DrawStore(options.store, question, what)
     done = store.read(draws)
     n_stored, n_truncated, begin, report = len(done), 0, time.monotonic(), question.hooks.progress
@@ -262,6 +261,30 @@ def choose_models(
         left_out = f"{len(failed)} of {len(done)} draws, which are left out"
         notes.append(f"{what}: no model could be chosen from {left_out}; the first reason: {failed[0].reason}")
     return ChosenModels(models, failed, n_truncated, tuple(notes))
+
+
+def _with_gap(question: Question, options: DrawOptions) -> Question:
+    """Return a question with the gap of the search over a draw, without a time limit of its own."""
+    gap = question.options.gap if options.gap is None else options.gap
+    return replace(question, options=replace(question.options, gap=gap, refine=False, time_limit=None))
+
+
+def check_draw_file(question: Question, what: str, options: DrawOptions) -> None:
+    """Raise an error before a search if the file of finished draws does not belong to its question, or is damaged.
+
+    Parameters
+    ----------
+    question : Question
+        Question about all rows.
+    what : str
+        Option that requests the draws, for messages.
+    options : DrawOptions
+        Gap, and file of finished draws.
+    """
+    if options.store is not None and question.options.method is not Method.DESCENT:  # which adds gammas to the grid
+        grid = question.grid()[1]
+        asked = replace(question, gammas=tuple(grid.gammas.tolist()), taus=tuple(grid.taus.tolist()))
+        DrawStore(options.store, _with_gap(asked, options), what).read_lines()
 
 
 def choose_from_draw(question: Question, draw: Draw, deadline: Deadline | None) -> Choice | None:
@@ -404,24 +427,42 @@ class DrawStore:
         Raises
         ------
         BadInput
-            If the file belongs to another question, or cannot be read or written.
+            If the file belongs to another question, is damaged, or cannot be read or written.
         """
         if self.path is None:
             return {}
-        name, path, lines = f"file of {self.what} draws", self.path, list[str]()
-        head = json.dumps({"schema": STORE_SCHEMA, "question": self._digest_question()})
-        if path.exists():
-            check_readable(path, name)
-            first, *lines = path.read_text(encoding="utf-8").split("\n")
-            if first != head:
-                raise BadInput(
-                    f"{self.what}: file {path} has the draws of another question or version; give another file"
-                )
-            lines = lines[:-1]  # without an incomplete last line, of a run that was killed
-        write_text(path, [f"{line}\n" for line in (head, *lines)], name)
-        stored = {line.digest: line.model or line.failed for line in (decode(text, StoredDraw) for text in lines)}
+        lines = self.read_lines()
+        write_text(self.path, [f"{line}\n" for line in (self._make_head(), *lines)], self._name)
+        stored = {line.digest: line.model or line.failed for line in lines.values()}
         found = ((draw.number, stored.get(self._digest_draw(draw))) for draw in draws)
         return {number: replace(choice, draw=number) for number, choice in found if choice is not None}
+
+    def read_lines(self) -> dict[str, StoredDraw]:
+        """Return the lines of the file with their contents; raise `BadInput` for a file that cannot be continued."""
+        if self.path is None or not self.path.exists():
+            return {}
+        check_readable(self.path, self._name)
+        first, *lines = self.path.read_bytes().decode("utf-8", "replace").split("\n")
+        if first != self._make_head():
+            raise BadInput(
+                f"{self.what}: file {self.path} has the draws of another question or version; give another file"
+            )
+        stored = dict[str, StoredDraw]()
+        for number, line in enumerate(lines[:-1], 2):  # without an incomplete last line, of a run that was killed
+            try:
+                stored[line] = decode(line, StoredDraw)
+            except CorruptStore:
+                words = f"file {self.path} is damaged (line {number} is not a draw)"
+                raise BadInput(f"{self.what}: {words}; delete the line, or give another file") from None
+        return stored
+
+    @property
+    def _name(self) -> str:
+        return f"file of {self.what} draws"
+
+    def _make_head(self) -> str:
+        """Return the first line of the file."""
+        return json.dumps({"schema": STORE_SCHEMA, "question": self._digest_question()})
 
     def append(self, draw: Draw, choice: Choice) -> None:
         """Write the choice of a draw to the file."""

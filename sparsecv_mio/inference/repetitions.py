@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -27,8 +28,15 @@ from sparsecv_mio.certificate.inference_parts import (
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.folds import AnyFolds
 from sparsecv_mio.declared_options import check_whole, keywords_are
-from sparsecv_mio.errors import BadInput, SparseCVWarning, need_extra
-from sparsecv_mio.inference.choices import Choice, DrawOptions, check_procedure, choose_models, question_of_record
+from sparsecv_mio.errors import BadInput, SparseCVError, SparseCVWarning, need_extra
+from sparsecv_mio.inference.choices import (
+    Choice,
+    DrawOptions,
+    check_draw_file,
+    check_procedure,
+    choose_models,
+    question_of_record,
+)
 from sparsecv_mio.inference.draws import bootstrap_draws, find_units, half_draws
 from sparsecv_mio.inference.split_tests import summarise_inference
 from sparsecv_mio.search.api import end_on_interrupt
@@ -63,10 +71,11 @@ class Repetition:
     n_draws: int
     level: float
 
-    def check_question(self, question: Question) -> None:
-        """Raise `BadInput` if the procedure of a question cannot be repeated on the draws."""
+    def check_question(self, question: Question, options: DrawOptions) -> None:
+        """Raise `BadInput` if the procedure of a question cannot be repeated, or the file of draws is another one."""
         check_procedure(question, self.what)
         find_units(question.dataset, question.folds)
+        check_draw_file(question, self.what, options)
 
     def add_results(
         self, record: Record, question: Question, options: DrawOptions, deadline: Deadline | None = None
@@ -212,10 +221,34 @@ REQUESTS: Mapping[str, Callable[..., Repetition]] = {
 }  # fmt: skip
 
 
+def add_or_warn(record: Record, what: str, add: Callable[[Record], Record]) -> Record:
+    """Return a record with a part; if the part fails, return the record with a warning that names the reason.
+
+    Parameters
+    ----------
+    record : Record
+        Answer of a search.
+    what : str
+        Option that requests the part.
+    add : callable
+        Function that returns the record with the part.
+    """
+    try:
+        return add(record)
+    except Exception as error:  # a certified answer must not be lost by any failure of what follows it
+        reason = (str(error).splitlines() or [""])[0]
+        if not isinstance(error, SparseCVError):
+            reason = f"{type(error).__name__}: {reason}"
+        words = f"{what}: left out of the answer: {reason.removeprefix(f'{what}: ')}"
+        return replace(record, warnings=(*record.warnings, words))
+
+
 def add_repetitions(
     record: Record, question: Question, requested: Sequence[Repetition], options: DrawOptions, deadline: Deadline
 ) -> Record:
     """Return a record with the results of several repetitions, which share the time equally.
+
+    A repetition that fails gives a warning.
 
     Parameters
     ----------
@@ -232,7 +265,8 @@ def add_repetitions(
     """
     for n_left, repetition in zip(range(len(requested), 0, -1), requested, strict=True):
         part = deadline if n_left == 1 else deadline.next_part(deadline.remaining_seconds / n_left)
-        record = repetition.add_results(record, question, options, part)
+        add = partial(repetition.add_results, question=question, options=options, deadline=part)
+        record = add_or_warn(record, repetition.what, add)
     return record
 
 

@@ -102,3 +102,58 @@ def test_panels_of_draws_require_draws(table: str, tmp_path: Path, capsys: pytes
     for panel in ("inclusion", "intervals"):
         assert run(["plot", answer, "--panel", panel, "-o", str(tmp_path / "figure.svg")]) == 2
         assert f"panel {panel}: requires a record of `solve --bootstrap`" in capsys.readouterr().err
+
+
+def test_draws_that_all_fail_leave_the_answer(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With gamma 0 and tau 4, folds of 6 training rows have a model; halves of 4 rows have none."""
+    frame = pd.read_csv(table).head(8)
+    frame.to_csv(tmp_path / "few.csv", index=False)
+    answer = str(tmp_path / "answer.json")
+    words = ["solve", str(tmp_path / "few.csv"), "-t", "y", "--gamma", "0,1", "--tau", "4", "--folds", "4"]
+    assert run([*words, "--stability-selection", "2", "--json", answer]) == 0
+    said = capsys.readouterr()
+    record = read_record(answer)
+    assert isinstance(record, Record) and record.status == "proved" and record.stability_selection is None
+    reason = "warning: stability_selection: left out of the answer: no draw gives a model; the first reason: "
+    assert said.err.count(reason) == 1 and "tau" in said.out
+    assert run(["verify", answer, str(tmp_path / "few.csv"), "-q"]) == 0
+
+
+def test_a_failed_part_leaves_the_others(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*given: object) -> Record:
+        raise MemoryError("no space")
+
+    monkeypatch.setattr("sparsecv_mio.inference.repetitions.summarise_stability_selection", fail)
+    monkeypatch.setattr("sparsecv_mio.inference.baselines.add_baselines", fail)
+    answer = str(tmp_path / "answer.json")
+    words = ["solve", table, "-t", "y", "--gamma", "0.1", "--tau", "1", "--folds", "3", "--json", answer, "-q"]
+    assert run([*words, "--bootstrap", "3", "--stability-selection", "2", "--baselines", "lasso"]) == 0
+    record = read_record(answer)
+    assert isinstance(record, Record) and record.bootstrap is not None and record.baselines is None
+    said = capsys.readouterr().err
+    for what in ("stability_selection", "baselines"):
+        assert said.count(f"warning: {what}: left out of the answer: MemoryError: no space") == 1
+
+
+def test_a_wrong_file_of_draws_is_found_before_the_search(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = tmp_path / "draws.jsonl"
+    words = ["solve", table, "-t", "y", "--gamma", "0.1", "--folds", "3", "-q", "--draw-file", str(stored)]
+    words += ["--bootstrap", "3"]
+    assert run(words) == 0 and run(words) == 0
+    monkeypatch.setattr("sparsecv_mio.search.api.cross_validate", None)
+    capsys.readouterr()
+    assert run([*words, "--tau", "1"]) == 2
+    assert capsys.readouterr().err == (
+        f"sparsecv: error: --bootstrap: file {stored} has the draws of another question or version; give another file\n"
+    )
+    lines = stored.read_text(encoding="utf-8").splitlines()
+    stored.write_text("\n".join([lines[0], lines[1][:-9], *lines[2:]]) + "\n", encoding="utf-8")
+    assert run(words) == 2
+    assert capsys.readouterr().err == (
+        f"sparsecv: error: --bootstrap: file {stored} is damaged (line 2 is not a draw); delete the line, or give "
+        "another file\n"
+    )

@@ -63,4 +63,4 @@ def test_wrong_pairs_are_refused(text: str) -> None:
 def test_an_interval_of_gamma_is_refused_before_the_search() -> None:
     question = replace(make_question(), gammas=interval("0.1..1"))
     with pytest.raises(BadInput, match="^bootstrap: requires a grid of gammas"):
-        request_bootstrap(3).check_question(question)
+        request_bootstrap(3).check_question(question, DrawOptions())
