@@ -239,7 +239,9 @@ class PenalisedCV(_Chosen):
 
     def _make_rows(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> FitRows:
         design, (targets, v) = np.column_stack([np.ones(len(y)), X]), self.loss.encode_targets(y, weights)
-        return FitRows(design, np.array([0]), np.arange(1, design.shape[1]), targets, v, self.loss, False)
+        return FitRows(
+            design, np.array([0]), np.arange(1, design.shape[1]), targets, v, float(v.sum()), self.loss, False
+        )
 
     def _make_grid(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> dict[str, FloatArray]:
         self.paths = make_paths(self._make_rows(X, y, weights), self.method)

@@ -106,6 +106,9 @@ class ComparedRows:
         Means of the columns over all rows; zero without an intercept.
     y_centre : float
         Mean of the target over all rows with a global intercept, otherwise 0.
+    y_scale : float
+        With squared-error loss, the standard deviation of the target over all rows (without an intercept, the root of
+        its mean square); otherwise 1.
     """
 
     record: Record
@@ -117,6 +120,7 @@ class ComparedRows:
     scales: FloatArray
     centre: FloatArray
     y_centre: float
+    y_scale: float
 
     @classmethod
     def from_record(cls, record: Record, dataset: Dataset, plan: FoldPlan) -> ComparedRows:
@@ -139,12 +143,15 @@ class ComparedRows:
         unused = np.isin(dataset.names, [*adjusted, *(record.request.restrictions or NONE).force_out])
         centre = column_moments(np.column_stack([dataset.X, dataset.y]), dataset.row_weights).mean
         free = 1 + np.flatnonzero(np.isin(dataset.names, adjusted))
+        apart = dataset.y - (0.0 if intercept == Intercept.NONE else centre[-1])
+        size = float(np.sqrt(np.average(apart**2, weights=dataset.row_weights)))
         return cls(
             record, own.dataset if own else dataset, own.folds if own else plan, dataset.n,
             np.append(0, free) if intercept == Intercept.FOLD else free,
             1 + np.flatnonzero(measures.varies & ~unused), measures.scale,
             np.zeros(dataset.p) if intercept == Intercept.NONE else centre[:-1],
             float(centre[-1]) if intercept == Intercept.GLOBAL else 0.0,
+            size if record.loss.is_quadratic and size > 0.0 else 1.0,
         )  # fmt: skip
 
     def training_rows(self, fold: int | None) -> IntArray:
@@ -162,11 +169,14 @@ class ComparedRows:
         y, v = encode_dataset_targets(loss, self.dataset, rows)
         X = (self.dataset.X[rows] - self.centre) / self.column_scales(fold)
         design = np.column_stack([np.ones(len(rows)), X])
-        return FitRows(design, self.free, self.penalised, y - self.y_centre, v, loss, self.record.loss.is_quadratic)
+        weights = self.dataset.row_weights
+        total = float(len(rows) if weights is None else weights[rows].sum())
+        targets = (y - self.y_centre) / self.y_scale
+        return FitRows(design, self.free, self.penalised, targets, v, total, loss, self.record.loss.is_quadratic)
 
     def fit_models(self, fit: Fit, fold: int | None) -> FloatArray:
         """Return (M, 1 + p) intercepts and coefficients, in units of the file, of the models of a fit."""
-        models = fit(self.fit_rows(fold))
+        models = self.y_scale * fit(self.fit_rows(fold))
         models[:, 1:] /= self.column_scales(fold)
         models[:, 0] += self.y_centre - models[:, 1:] @ self.centre
         return models
@@ -181,7 +191,9 @@ class ComparedRows:
 
 
 def make_candidates(method: str, compared: ComparedRows, check_time: Callable[[], None]) -> tuple[Candidates, Fit]:
-    """Return the `alpha` and `l1_ratio` of the candidates of a method, and the function that fits them to some rows.
+    """Return the candidates of a method, and the function that fits them to some rows.
+
+    The `alpha` and `l1_ratio` of a candidate are those of the target in the units of the file.
 
     Parameters
     ----------
@@ -200,7 +212,11 @@ def make_candidates(method: str, compared: ComparedRows, check_time: Callable[[]
         values = record.loss.target.values
         return [(None, None)] * len(sizes), lambda rows: penalised_paths.fit_subsets(rows, values, sizes, check_time)
     paths = penalised_paths.make_paths(compared.fit_rows(None), method)
-    candidates: Candidates = [(alpha, l1_ratio) for l1_ratio, alphas in paths for alpha in alphas.tolist()]
+    candidates: Candidates = []
+    for l1_ratio, alphas in paths:
+        size = l1_ratio * compared.y_scale + (1.0 - l1_ratio)  # of the penalty for targets in the units of the file
+        ratio = l1_ratio * compared.y_scale / size
+        candidates += [(size * alpha, ratio) for alpha in alphas.tolist()]
     return candidates, lambda rows: penalised_paths.fit_paths(rows, paths, check_time)
 
 

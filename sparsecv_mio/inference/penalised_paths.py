@@ -1,11 +1,13 @@
 """Paths of penalised models on the rows of one fit: lasso, ridge, elastic net, and best subsets by abess.
 
-For row losses l, weights v and their total V, a penalised model minimises
+For row losses l, weights v of the losses and the total V of the row weights, a penalised model minimises
 
     (1/V) sum_i v_i l_i(t_i) + alpha (r ||b||_1 + (1 - r) / 2 ||b||^2),   t = Z c + X b,
 
 where half the squared error replaces l for squared-error loss. The intercept and the adjustment columns Z are not
-penalised; r is 1 for the lasso and 0 for ridge regression. Squared-error fits are those of scikit-learn. With other
+penalised; r is 1 for the lasso and 0 for ridge regression. With exposures e, v is the row weight times e, and V does
+not contain e. Numbers are divided by their standard deviation, as in glmnet, so that a path does not depend on the unit
+of the target. Squared-error fits are those of scikit-learn. With other
 losses, a Newton step replaces the loss by weighted squares, which scikit-learn fits with the penalty (Friedman, Hastie
 and Tibshirani 2010, "Regularization paths for generalized linear models via coordinate descent", Journal of Statistical
 Software 33(1)).
@@ -52,7 +54,9 @@ class FitRows:
     free, penalised : int arrays
         Positions in `design` of the unpenalised columns (0 is the intercept) and of the penalised columns.
     y, v : (m,) arrays
-        Targets and weights.
+        Targets and weights of the losses.
+    total : float
+        Sum of the row weights.
     loss : RowLoss
         Loss of a row.
     is_quadratic : bool
@@ -64,6 +68,7 @@ class FitRows:
     penalised: IntArray
     y: FloatArray
     v: FloatArray
+    total: float
     loss: RowLoss
     is_quadratic: bool
 
@@ -82,7 +87,7 @@ class FitRows:
         with np.errstate(over="ignore", invalid="ignore"):
             losses = self.loss.losses(self.loss.signs(self.y) * (self.design @ theta), self.y)
             penalty = l1_ratio * np.abs(b).sum() + (1.0 - l1_ratio) / 2.0 * (b @ b)
-            return float(self.v @ losses / self.v.sum() + alpha * penalty)
+            return float(self.v @ losses / self.total + alpha * penalty)
 
 
 def make_penalties(rows: FitRows, l1_ratio: float) -> FloatArray:
@@ -97,7 +102,7 @@ def make_penalties(rows: FitRows, l1_ratio: float) -> FloatArray:
     """
     (unpenalised,) = fit_path(replace(rows, penalised=rows.penalised[:0]), 1.0, np.zeros(1))
     t, X = rows.design @ unpenalised, rows.design[:, rows.penalised]
-    total, count = (2.0 * rows.v.sum(), N_ALPHAS) if rows.is_quadratic else (rows.v.sum(), N_SMOOTH_ALPHAS)
+    total, count = (2.0 * rows.total, N_ALPHAS) if rows.is_quadratic else (rows.total, N_SMOOTH_ALPHAS)
     if l1_ratio == 0.0:
         scale = float(rows.curvatures(t) @ (X**2).mean(axis=1)) / total
         return np.geomspace(*RIDGE_RANGE, count) * max(scale, TINY)
@@ -181,11 +186,11 @@ def _minimise_objective(rows: FitRows, l1_ratio: float, alpha: float, theta: Flo
 def _solve_squares(
     rows: FitRows, weights: FloatArray, targets: FloatArray, l1_ratio: float, alphas: FloatArray, start: FloatArray
 ) -> FloatArray:
-    """Return the (A, 1 + p) minimisers of half the weighted squared errors over the total weight, plus the penalty."""
+    """Return the (A, 1 + p) minimisers of half the weighted squared errors over `total`, plus the penalty."""
     from sklearn.linear_model import enet_path, ridge_regression
 
     m, slopes = len(targets), np.zeros((len(alphas), len(rows.penalised)))
-    root = np.sqrt(weights * (m / rows.v.sum()))
+    root = np.sqrt(weights * (m / rows.total))
     Z, X = (root[:, None] * rows.design[:, columns] for columns in (rows.free, rows.penalised))
     U, sizes, _ = np.linalg.svd(Z, full_matrices=False)
     U = U[:, sizes > INDEPENDENT * sizes.max(initial=0.0)]

@@ -154,7 +154,9 @@ def test_held_out_errors_equal_those_of_scikit_learn(loss: str, how: dict[str, A
                 spread = np.sqrt(np.average((data.X[train] - mean) ** 2, axis=0, weights=w[train]))
                 X = (data.X - mean) / spread
             v = w[train] * exposure[train]
-            model = fit_again(loss, one, X[train], data.y[train] / exposure[train], v)
+            assert one.alpha is not None
+            own = replace(one, alpha=one.alpha * w[train].sum() / v.sum())  # the helpers divide losses by the sum of v
+            model = fit_again(loss, own, X[train], data.y[train] / exposure[train], v)
             predictors = model[0] + X[test] @ model[1:]
             errors.append(w[test] @ losses_at(loss, predictors, data.y[test], exposure[test]))
             total += w[test].sum()
@@ -183,6 +185,35 @@ def test_offsets_of_classes_are_added_to_the_predictors(monkeypatch: pytest.Monk
     monkeypatch.setattr(penalised_paths, "import_abess", lambda: None)
     with pytest.raises(BadInput, match="baselines: abess does not support offset with two classes"):
         compare_baselines(record, data, baselines="abess")
+
+
+@pytest.mark.parametrize("unit", [1e6, 1e-3])
+def test_comparisons_do_not_depend_on_the_unit_of_the_target(unit: float) -> None:
+    data = rows("squared")
+    record = answered()
+    other = compare_baselines(
+        sc.solve(replace(data, y=unit * data.y), folds="5", **SMALL), replace(data, y=unit * data.y)
+    )
+    assert record.baselines is not None and other.baselines is not None
+    for one, same in zip(record.baselines.methods, other.baselines.methods, strict=True):
+        assert same.cv_error == pytest.approx(unit**2 * one.cv_error, rel=1e-8)
+        assert one.alpha is not None and same.alpha is not None
+        assert one.l1_ratio is not None and same.l1_ratio is not None
+        assert same.alpha * same.l1_ratio == pytest.approx(unit * one.alpha * one.l1_ratio)
+        assert same.alpha * (1.0 - same.l1_ratio) == pytest.approx(one.alpha * (1.0 - one.l1_ratio), rel=1e-6)
+    assert certified_lines(other) == certified_lines(record)
+
+
+def test_the_unit_of_exposures_does_not_change_the_penalty() -> None:
+    data, made = rows("poisson"), list[Baseline]()
+    for unit in (1.0, 1000.0):
+        own = replace(data, aux={**data.aux, "e": unit * data.aux["e"]})
+        record = compare_baselines(
+            sc.solve(own, loss="poisson", folds="5", exposure="e", **SMALL), own, baselines="lasso"
+        )
+        assert record.baselines is not None
+        made += record.baselines.methods
+    assert made[1].alpha == pytest.approx(made[0].alpha) and made[1].cv_error == pytest.approx(made[0].cv_error)
 
 
 def test_the_penalty_has_the_smallest_cv_error_of_the_path() -> None:
@@ -279,7 +310,7 @@ def test_adjustment_columns_are_not_penalised_and_forced_out_ones_are_absent(mon
 
 def make_fit_rows(X: np.ndarray, y: np.ndarray, v: np.ndarray, loss: RowLoss) -> FitRows:
     n, p = X.shape
-    return FitRows(np.column_stack([np.ones(n), X]), np.array([0]), np.arange(1, 1 + p), y, v, loss, False)
+    return FitRows(np.column_stack([np.ones(n), X]), np.array([0]), np.arange(1, 1 + p), y, v, v.sum(), loss, False)
 
 
 def make_rows(loss: str, seed: int = 0) -> FitRows:
