@@ -24,6 +24,7 @@ from sparsecv_mio.units import GAMMA_RANGE, exceeds_double
 
 ALL = "all"  # keyword for the list of all features
 COEF_BOUNDS = "coef_bounds"
+LARGEST_BOUND = 1e100  # largest absolute value of a bound on a coefficient; its inverse is the smallest
 RANGE_SIGN = ".."  # separates the bounds of an interval
 STRONG, WEAK = "strong", "weak"
 COUNT = re.compile(r"-?[0-9]{1,8}")
@@ -214,7 +215,8 @@ def parse_coef_bounds(given: Any) -> tuple[CoefficientBounds, ...]:
     Raises
     ------
     BadInput
-        If the input has another form, an end is not a number, or the lower end is above the upper one.
+        If the input has another form, an end is not a number or too large or small for the arithmetic, or the lower end
+        is above the upper one.
 
     Examples
     --------
@@ -266,6 +268,11 @@ def _end(name: Any, given: Any) -> float | None:
         return None
     if not isinstance(value, Real) or not math.isfinite(value):
         raise BadInput(f"{COEF_BOUNDS}: the bound {given!r} of {name!r} is not a number; use None if open")
+    if value and not 1.0 / LARGEST_BOUND <= abs(value) <= LARGEST_BOUND:
+        raise BadInput(
+            f"{COEF_BOUNDS}: the bound {float(value):g} of {name!r} is not 0, and its absolute value is not between "
+            f"{1.0 / LARGEST_BOUND:g} and {LARGEST_BOUND:g}; use 0, or leave this side open"
+        )
     return float(value)
 
 

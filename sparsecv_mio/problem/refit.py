@@ -326,17 +326,33 @@ def _refine(V: LongArray, r: LongArray, penalty: LongArray, beta: LongArray, inv
 
 
 def _minimise_bounded_squares(V: LongArray, r: LongArray, penalty: LongArray, R: FloatArray, ends: Ends) -> LongArray:
-    """Return the minimiser within bounds: an active set in floats, then refinement off the bounds."""
+    """Return the minimiser within bounds: an active set in floats, corrected in long precision.
+
+    A coefficient that leaves its bounds is set to the bound, and the worst one that a bound keeps from lowering f is
+    released, until none is left. O(s) rounds of O(n s^2).
+    """
     low, high = (end.astype(float) for end in ends)
     start = solve_bounded_squares(R.T @ R, (V.T @ r).astype(float), low, high)
     beta = np.where(start <= low, ends[0], np.where(start >= high, ends[1], start.astype(LONG)))
-    free = np.flatnonzero((low < start) & (start < high))
-    if len(free):
-        augmented = np.vstack([V[:, free], np.diag(np.sqrt(penalty[free]))]).astype(float)
-        own = np.linalg.inv(np.linalg.qr(augmented, mode="r"))
-        at_ends = np.setdiff1d(np.arange(len(beta)), free)
-        rest = r - V[:, at_ends] @ beta[at_ends]
-        beta[free] = np.clip(_refine(V[:, free], rest, penalty[free], beta[free], own), ends[0][free], ends[1][free])
+    is_fixed = (start <= low) | (start >= high)
+    for _ in range(3 * len(beta) + 3):
+        free = np.flatnonzero(~is_fixed)
+        if len(free):
+            augmented = np.vstack([V[:, free], np.diag(np.sqrt(penalty[free]))]).astype(float)
+            own = np.linalg.inv(np.linalg.qr(augmented, mode="r"))
+            rest = r - V[:, is_fixed] @ beta[is_fixed]
+            beta[free] = _refine(V[:, free], rest, penalty[free], beta[free], own)
+        is_outside = (beta < ends[0]) | (beta > ends[1])
+        beta, is_fixed = np.clip(beta, *ends), is_fixed | is_outside
+        if is_outside.any():
+            continue
+        e = r - V @ beta
+        descent = V.T @ e - penalty * beta
+        inward = np.where(beta <= ends[0], descent, -descent) * (is_fixed & (ends[0] < ends[1]))
+        inward[inward <= FINE * (np.abs(V).T @ np.abs(e) + penalty * np.abs(beta))] = 0.0
+        if not inward.any():
+            break
+        is_fixed[int(np.argmax(inward))] = False
     return np.asarray(beta)
 
 

@@ -174,3 +174,14 @@ def test_a_fit_to_all_rows_forces_a_bounded_feature_in(seed: int) -> None:
     least = min(fit_subset(case, np.arange(case.data.n), S, 0.5, how)[0] for S in [[0], *([0, j] for j in range(1, q))])
     assert record.status == "proved" and record.objective == pytest.approx(least, rel=1e-8)
     assert 0.5 <= record.coefficients["x0"] <= 0.7 and sc.verify(record, case.data).ok
+
+
+@pytest.mark.parametrize("intercept", ["fold", "none"])
+def test_error_bounds_of_fits_at_bounds_are_narrow(intercept: str) -> None:
+    for seed in range(60):
+        case = drawn(seed)
+        data = standardize(case.data, "length", intercept, Restrictions(coef_bounds=case.asked))
+        for gamma in (0.0, 0.01):
+            for rows in (np.arange(case.data.n), np.arange(0, case.data.n, 2), np.arange(1, case.data.n)):
+                found = refit_squares(data, rows, np.arange(data.q), gamma)
+                assert found.objective_error <= 1e-9 * max(found.objective, 1e-3), (seed, gamma, len(rows))

@@ -127,6 +127,8 @@ def test_hierarchy_by_names(products: Path, word: str, tmp_path: Path) -> None:
         (["--hierarchy", "bmi"], "hierarchy: 'bmi' is not one of strong, weak"),
         (["--coef-bounds", "bmi"], "--coef-bounds: 'bmi' is not NAME=LOW..HIGH"),
         (["--coef-bounds", "bmi=1..0"], "--coef-bounds: the bounds 1 and 0 of 'bmi' are reversed"),
+        (["--coef-bounds", "bmi=1e200.."], "--coef-bounds: the bound 1e+200 of 'bmi' is not 0, and its absolute value"),
+        (["--coef-bounds", "bmi=..1e-320"], "--coef-bounds: the bound 9.99989e-321 of 'bmi' is not 0"),
         (["--coef-bounds", "bmi=nan..1"], "--coef-bounds: 'nan' is not a finite number"),
         (["--coef-bounds", "bmi=.."], "--coef-bounds: 'bmi' has no bound"),
         (["--coef-bounds", "bmi=0..0"], "--coef-bounds: the bounds of 'bmi' allow only 0; use force_out"),
