@@ -268,12 +268,13 @@ def _end(name: Any, given: Any) -> float | None:
         return None
     if not isinstance(value, Real) or not math.isfinite(value):
         raise BadInput(f"{COEF_BOUNDS}: the bound {given!r} of {name!r} is not a number; use None if open")
-    if value and not 1.0 / LARGEST_BOUND <= abs(value) <= LARGEST_BOUND:
+    end = float(value)
+    if end and not 1.0 / LARGEST_BOUND <= abs(end) <= LARGEST_BOUND:
         raise BadInput(
-            f"{COEF_BOUNDS}: the bound {float(value):g} of {name!r} is not 0, and its absolute value is not between "
+            f"{COEF_BOUNDS}: the bound {end:g} of {name!r} is not 0, and its absolute value is not between "
             f"{1.0 / LARGEST_BOUND:g} and {LARGEST_BOUND:g}; use 0, or leave this side open"
         )
-    return float(value)
+    return end
 
 
 def _describe_intervals(bounds: Sequence[CoefficientBounds]) -> Iterable[str]:

@@ -232,7 +232,8 @@ class LogLoss(RowLoss):
         # The ratio rises and then falls in t, so its minimum is at a bound of the range (docs/theory/glm.md, section
         # 1). If a bound is so near that differences lose digits, `worst_ratio` times the curvature at m is better.
         at, slope, off = self.losses(m, y), -self.negative_gradient(m, y), self._shift_rounding(m, y, ROUNDING)
-        curvature = self.curvatures(m, y)
+        shifted = self._shift(m, y)
+        curvature = self._shares(shifted) * self._shares(-shifted)  # `1 - share` would lose the digits of small ones
         ends = np.full(m.shape, np.inf)
         for t in (low, high):
             D = t - m

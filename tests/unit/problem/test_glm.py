@@ -31,10 +31,11 @@ def test_the_objective_is_that_of_the_formula() -> None:
     assert np.all(problem(weight=np.array([1.0, 2.0, 0.5])).with_gamma(4.0).ridge == [2.0, 4.0, 1.0])
 
 
-def test_the_curvature_is_below_every_ratio_of_the_range() -> None:
+@pytest.mark.parametrize("offset", [0.0, -7.0, 12.0])
+def test_the_curvature_is_below_every_ratio_of_the_range(offset: float) -> None:
     rng = np.random.default_rng(2)
     m, r = rng.uniform(-40, 40, 600), 10.0 ** rng.uniform(-9, 2, 600)
-    c = LOG_LOSS.least_curvature(m, m - r, m + r, np.ones(600))
+    c = LOG_LOSS.least_curvature(m - offset, m - r - offset, m + r - offset, np.full(600, np.exp(offset)))
     assert np.all(c >= 0.0)
     long = m.astype(np.longdouble)
     curvature = 1 / ((1 + np.exp(long)) * (1 + np.exp(-long)))
