@@ -438,7 +438,9 @@ OPTIONS = {
         Option("scheduler", str, None, "ADDRESS",
                "Address of a dask scheduler, tcp://HOST:PORT, whose workers run the search. [none]"),
         Option("json", str, None, "FILE", "Write the record to this file; - is standard output. [none]"),
-        Option("proof", str, None, "FILE", "Write a proof of the bounds to this file, for `sparsecv check`. [none]"),
+        Option("proof", str, None, "FILE",
+               "Write a proof of the bounds to this file, for `sparsecv check`. It is made after the search, without a "
+               "time limit, and may take longer than the search. [none]"),
         Option("full", bool, False, "", "Print the tables of every gamma instead of a summary."),
         Option("quiet", bool, False, "",
                "Print only the answer and warnings that restrict it: no progress, tables or hints.", letter="-q"),

@@ -105,6 +105,8 @@ def proof_files(
 
     def write() -> None:
         modes, table = list[str](), data
+        if not quiet:
+            ending.tell(f"writing the proof to {path}; it has no time limit, and Ctrl-C keeps the answer")
         try:
             write_proof(
                 record, rows, path, plan, found,

@@ -63,7 +63,9 @@ def test_the_text_says_where_the_proof_is_and_how_it_is_checked(
     ask = [PROSTATE, "--target", "lpsa", "--tau", "2", "--gamma", "1", "--proof", str(place)]
     for command in ("solve", "path", "fit"):
         assert run([command, *ask]) == 0
-        last = capsys.readouterr().out.splitlines()[-1]
+        told = capsys.readouterr()
+        assert f"writing the proof to {place}; it has no time limit, and Ctrl-C keeps the answer" in told.err
+        last = told.out.splitlines()[-1]
         said, check = last.split("; to check it, run: sparsecv ")
         assert re.fullmatch(rf"proof: {re.escape(str(place))} \(\d+ (kB|bytes)\)", said)
         assert run(shlex.split(check)) == 0
@@ -72,7 +74,8 @@ def test_the_text_says_where_the_proof_is_and_how_it_is_checked(
     told = capsys.readouterr()
     assert "; to check it, run: " in told.err and json.loads(told.out)
     assert run(["fit", *ask, "--quiet"]) == 0
-    assert "proof: " not in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "proof: " not in told.out and "writing the proof" not in told.err
 
 
 def test_what_has_no_proof_is_refused_before_the_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
