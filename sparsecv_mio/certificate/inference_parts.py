@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -119,6 +120,16 @@ class Bootstrap:
     models: tuple[ModelFrequency, ...]
     chosen: tuple[ChosenModel, ...]
     failed: tuple[FailedDraw, ...] = ()
+
+    @property
+    def fewest_draws(self) -> int:
+        """Number of draws from which one of them is expected below the lower percentile, and one above the upper."""
+        return math.ceil(2.0 / (1.0 - self.level) - 1e-6)
+
+    @property
+    def has_percentiles(self) -> bool:
+        """True if there are enough draws for percentiles of coefficients."""
+        return len(self.chosen) >= self.fewest_draws
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,10 @@ from rich.console import Console
 
 from sparsecv_mio.certificate.inference_parts import Bootstrap, DrawPlan, FeatureCount, Inference, StabilitySelection
 from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.restrictions import restrictions_of
 from sparsecv_mio.digits import format_interval, format_number, several
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.model_space import word_of_factor
 from sparsecv_mio.report import figures
 from sparsecv_mio.report.coefficients import against, requested_references
 from sparsecv_mio.report.document import ReportTable, report_table
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_MODELS_SHOWN = 5  # maximum number of the most frequent models in a table
+FEW_SPLITS = 20  # number of splits below which combined p-values vary strongly with the seed
 MAX_FEATURES_SHOWN = 20  # maximum number of features in a table on the screen without --full
 
 
@@ -46,7 +49,7 @@ def summarise_draws(record: Record) -> list[DrawSummary]:
     drawn, halves, tested = record.bootstrap, record.stability_selection, record.inference
     summaries = [] if drawn is None else [_describe_bootstrap(record, drawn)]
     summaries += [] if halves is None else [_describe_stability_selection(halves)]
-    return summaries + ([] if tested is None else [_describe_inference(tested)])
+    return summaries + ([] if tested is None else [_describe_inference(record, tested)])
 
 
 def print_draws(console: Console, record: Record, brief: bool, full: bool) -> None:
@@ -99,18 +102,28 @@ def _describe_bootstrap(record: Record, found: Bootstrap) -> DrawSummary:
         *_describe_plan(found.plan, n_done, found.certified, "bootstrap draws"),
         f"the features of the reported model are those of {same:,} of {n_done:,} draws; tau (draws): {sizes}",
         "the frequencies describe how the procedure varies; they are not probabilities that a feature belongs in the "
-        "model, and the percentiles are not confidence intervals: a coefficient is 0 in draws without its feature",
+        "model"
+        + ", and the percentiles are not confidence intervals: a coefficient is 0 in draws without its feature"
+        * found.has_percentiles,
     ]
     level, ends = f"{100.0 * found.level:g}%", [f"{50.0 * (1.0 + sign * found.level):g}%" for sign in (-1.0, 1.0)]
-    heads = ("feature", "draws", "frequency", f"{level} from", "to", f"coefficient {ends[0]}", ends[1], "zeros")
+    heads = ["feature", "draws", "frequency", f"{level} from", "to"]
     rows = [
-        (
-            one.feature, one.draws, "forced" if one.forced else f"{one.frequency:.3f}", f"{one.lower:.3f}",
-            f"{one.upper:.3f}", one.coefficient_low, one.coefficient_high, f"{one.zeros:.3f}",
-        ) for one in found.features
+        [one.feature, one.draws, "forced" if one.forced else f"{one.frequency:.3f}", f"{one.lower:.3f}",
+         f"{one.upper:.3f}"] for one in found.features
     ]  # fmt: skip
-    caption = f"Inclusion frequencies with {level} binomial intervals, and percentiles of coefficients over all draws."
-    features = report_table(caption, heads, rows, words=1)
+    caption = f"Inclusion frequencies with {level} binomial intervals"
+    if found.has_percentiles:
+        heads += [f"coefficient {ends[0]}", ends[1], "zeros"]
+        for row, one in zip(rows, found.features, strict=True):
+            row += [one.coefficient_low, one.coefficient_high, f"{one.zeros:.3f}"]
+        caption += ", and percentiles of coefficients over all draws"
+    else:
+        lines.append(
+            f"no percentiles of coefficients are shown: at the level {level}, they require at least "
+            f"{found.fewest_draws:,} draws"
+        )
+    features = report_table(f"{caption}.", heads, rows, words=1)
     models = [(one.support, one.draws) for one in found.models[:MAX_MODELS_SHOWN]]
     frequent = report_table("Most frequent models.", ("features", "draws"), models, words=1)
     return DrawSummary("bootstrap of the whole procedure", lines, (features, frequent))
@@ -136,22 +149,29 @@ def _describe_stability_selection(found: StabilitySelection) -> DrawSummary:
     return DrawSummary("stability selection", lines, (table,))
 
 
-def _describe_inference(found: Inference) -> DrawSummary:
+def _describe_inference(record: Record, found: Inference) -> DrawSummary:
     n_done, error, level = len(found.splits), 1.0 - found.level, f"{100.0 * found.level:.4g}%"
     small, most = join_names(term.term for term in found.terms if term.p_value <= error), format_number(error, 3)
     lines = [
         *_describe_plan(found.plan, n_done, sum(split.status == "proved" for split in found.splits), "halves"),
         f"features with a p-value of at most {most}: {small or 'none'} (family-wise error at most {most})",
     ]
+    if n_done < FEW_SPLITS:
+        lines.append(
+            f"caution: with fewer than {FEW_SPLITS} splits, p-values and intervals depend strongly on the seed; give "
+            "more splits"
+        )
     reasons = [split.note for split in found.splits if split.note]
     if reasons:
         lines.append(f"{len(reasons):,} of {n_done:,} halves test no feature; the first reason: {reasons[0]}")
-    rows = []
+    rows, factors = [], {word_of_factor(one) for one in restrictions_of(record).count if len(one) > 1}
     for term in found.terms:
         interval = "not finite"
         if term.interval_lower is not None and term.interval_upper is not None:
             interval = format_interval(term.interval_lower, term.interval_upper)
         estimate = "none" if term.estimate is None else format_number(term.estimate, 4)
+        if term.term in factors:
+            estimate, interval = "joint test", "none"
         rows.append((term.term, f"{term.n_chosen:,}", format_number(term.p_value, 3), estimate, interval))
     caption = (
         f"P-values over all splits, median estimates, and intervals of level {level} for all coefficients together, "

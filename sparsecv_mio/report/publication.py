@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Iterable
 from importlib.resources import files
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,11 +23,12 @@ from sparsecv_mio.data.folds import fold_name
 from sparsecv_mio.digits import abbreviate_list, format_number, format_with_zeros, quoted_name, several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import csv_lines, inert
-from sparsecv_mio.model_space import NONE, text_of_taus
+from sparsecv_mio.model_space import NONE, text_of_taus, word_of_factor
 from sparsecv_mio.report import journal_numbers, record_tables, record_words
 from sparsecv_mio.report.baseline_tables import certified_lines
 from sparsecv_mio.report.coefficients import against, factor_lines, requested_references, spreads
 from sparsecv_mio.report.document import CITATION, Publication, ReportTable, text_of
+from sparsecv_mio.report.draw_tables import FEW_SPLITS
 from sparsecv_mio.report.journal_numbers import DIGITS, format_column, format_limits, format_p_value, format_percent
 from sparsecv_mio.report.references import FIRST_PAPER, PACKAGE, find_references
 from sparsecv_mio.targets import Loss, Values
@@ -140,9 +140,11 @@ def _make_columns_of_draws(record: Record, names: list[str], forced: dict[str, s
         features = {one.feature: one for one in draws.features if one.feature in names}
         shares = {name: format_percent(one.frequency) for name, one in features.items()}
         columns["Inclusion"] = shares | {name: "forced" for name, one in features.items() if one.forced}
-        columns[f"{100.0 * draws.level:g}% bootstrap interval"] = {
-            name: format_limits(one.coefficient_low, one.coefficient_high, is_ratio) for name, one in features.items()
-        }
+        if draws.has_percentiles:
+            columns[f"{100.0 * draws.level:g}% bootstrap interval"] = {
+                name: format_limits(one.coefficient_low, one.coefficient_high, is_ratio)
+                for name, one in features.items()
+            }
     if (halves := record.stability_selection) is not None:
         shares = {one.feature: format_percent(one.frequency) for one in halves.features if one.feature in names}
         columns["Halves"] = shares | {name: forced[name] for name in record.predictor.coefficients if name in forced}
@@ -150,12 +152,17 @@ def _make_columns_of_draws(record: Record, names: list[str], forced: dict[str, s
 
 
 def _make_columns_of_tests(record: Record, names: list[str]) -> dict[str, dict[str, str]]:
-    """Return the columns of the tests by splits of the rows; a term in no model has the p-value 1."""
+    """Return the columns of the tests by splits of the rows; a term in no model has the p-value 1.
+
+    The p-value of the joint test of a factor is in the row of its first level.
+    """
     if (tests := record.inference) is None:
         return {}
-    factors = chain.from_iterable((record.request.restrictions or NONE).count)  # each has one test for all its levels
-    terms, untested = {one.term: one for one in tests.terms}, {*adjustment_columns(record), *factors}
-    tested = {name: terms.get(name) for name in names if name not in untested}
+    terms, adjusted = {one.term: one for one in tests.terms}, adjustment_columns(record)
+    factors = [columns for columns in (record.request.restrictions or NONE).count if len(columns) > 1]
+    term_of = {name: name for name in names} | {name: word_of_factor(one) for one in factors for name in one}
+    first = {term_of[name]: name for name in reversed(names) if name not in adjusted}
+    tested = {name: terms.get(term) for term, name in first.items()}
     return {
         f"{100.0 * tests.level:g}% split interval": {
             name: format_limits(one.interval_lower, one.interval_upper, bool(record.loss.target.ratio))
@@ -250,6 +257,8 @@ def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
         "frequent_others": [f"{quoted_name(one.feature)} ({format_percent(one.frequency)})" for one in frequent],
         "n_same": sum(set(one.support) == set(record.support) for one in chosen),
         "inclusion_width": math.ceil(max((100.0 * (one.upper - one.lower) for one in features), default=0.0)),
+        "has_few_splits": record.inference is not None and len(record.inference.splits) < FEW_SPLITS,
+        "tests_factors": record.inference is not None and bool((record.request.restrictions or NONE).count),
         "significant_terms": _list_significant_terms(record.inference),
         "baseline_lines": list(map(_use_symbols, certified_lines(record))),
         "baseline_papers": [BASELINE_PAPERS[one.method] for one in methods],

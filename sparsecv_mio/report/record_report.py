@@ -232,7 +232,8 @@ def _list_draw_sections(record: Record) -> list[Section]:
         words = f"Share of bootstrap draws that choose each feature, with {level} binomial intervals."
         pictures.append(_picture("inclusion", words, height, plot_inclusion, record))
         words = f"{level} percentile intervals of the coefficients over all draws; dots: the reported model."
-        pictures.append(_picture("intervals", words, height, plot_intervals, record))
+        if record.bootstrap.has_percentiles:
+            pictures.append(_picture("intervals", words, height, plot_intervals, record))
     return [
         Section(summary.title[0].upper() + summary.title[1:], (
             *_sentences(summary.lines), *summary.tables, *(pictures if place == 0 else ()),

@@ -18,6 +18,9 @@ from sparsecv_mio.errors import BadInput, SparseCVWarning
 from sparsecv_mio.inference import split_tests
 from sparsecv_mio.inference.draws import half_draws
 from sparsecv_mio.inference.repetitions import infer, request_splits
+from sparsecv_mio.report.draw_tables import summarise_draws
+from sparsecv_mio.report.journal_numbers import format_p_value
+from sparsecv_mio.report.publication import make_publication
 from sparsecv_mio.targets import Loss
 
 sm: Any = pytest.importorskip("statsmodels.api")
@@ -108,6 +111,7 @@ def test_altered_combinations_do_not_hold() -> None:
         {"terms": tuple(others)}, {"covariance": "jackknife"}, {"level": 0.9}, {"level": 2.0},
         {"plan": replace(inference.plan, units="groups")}, {"plan": replace(inference.plan, seed=5)},
         {"splits": inference.splits[::-1]}, {"splits": ()}, 
+        {"plan": replace(inference.plan, truncated=1)},
         {"plan": replace(inference.plan, requested=1)}, {"plan": replace(inference.plan, requested=10**9)},
     ):  # fmt: skip
         assert not sc.verify(replace(given, inference=replace(inference, **change)), data).ok, change
@@ -145,6 +149,15 @@ def test_levels_of_a_factor_are_one_term() -> None:
     assert found.inference is not None
     assert {term.term for term in found.inference.terms} == {"a", "f"}
     assert [term.estimate is None for term in found.inference.terms if term.term == "f"] == [True]
+    (p_value,) = [term.p_value for term in found.inference.terms if term.term == "f"]
+    for reference, first in ((None, "f=u"), ("f=u", "f=v")):
+        shown = replace(found, request=replace(found.request, reference=reference and (reference,)))
+        paper = make_publication(shown)
+        cells = {name: row[-1] for name, *row in paper.table.rows if name.startswith("f=")}
+        assert {name for name, cell in cells.items() if cell} == {first} and cells[first] == format_p_value(p_value)
+        assert "joint test of its levels, in the row of its first level" in paper.notes
+    (summary,) = summarise_draws(found)
+    assert [row[-2:] for row in summary.tables[0].rows if row[0] == "f"] == [("joint test", "none")]
     assert sc.verify(found, frame).ok
 
 

@@ -172,9 +172,9 @@ def test_draws_add_their_columns_and_sentences(record: Record) -> None:
     names = record.support
     models = [
         ChosenModel(i, record.gamma, len(some), some, {name: 1.0 + i for name in some}, 0.0, "proved", 0.0, 1.0)
-        for i, some in enumerate([names, names, names, names[:1]])
+        for i, some in enumerate([names, names, names, names[:1]] * 5)
     ]
-    plan = DrawPlan(5, 7, "rows", record.data.n, False, 1e-4, truncated=1)
+    plan = DrawPlan(25, 7, "rows", record.data.n, False, 1e-4, truncated=1)
     drawn = replace(
         record,
         bootstrap=summarise_bootstrap(record, Bootstrap(plan, 0.9, 0, (), (), (), tuple(models))),
@@ -186,18 +186,31 @@ def test_draws_add_their_columns_and_sentences(record: Record) -> None:
     assert made.table.head[-3:] == ("Inclusion", "90% bootstrap interval", "Halves")
     cells = {name: row[-3:] for name, *row in made.table.rows}
     assert cells[names[0]][0] == "100%" and cells[names[1]][0] == "75%" and cells[names[1]][2] == "75%"
-    low, high = np.quantile([1.0, 2.0, 3.0, 0.0], [0.05, 0.95])
+    low, high = np.quantile([0.0 if i % 4 == 3 else 1.0 + i for i in range(20)], [0.05, 0.95])
     assert [float(end) for end in cells[names[1]][1].split(" to ")] == pytest.approx([low, high], rel=0.01)
     assert made.methods.count("truncated the search of 1 further draw, which is left out") == 2
     assert any(
         "1 more draw, truncated by the time limit, is left out" in line for line in summarise_draws(drawn)[0].lines
     )
-    assert "(5 were requested)" in made.results and "chosen in 3 draws" in made.results
-    assert "Stability selection selected" in made.results and "2 complementary pairs" in made.methods
+    assert "(25 were requested)" in made.results and "chosen in 15 draws" in made.results
+    assert "Stability selection selected" in made.results and "10 complementary pairs" in made.methods
     assert {"efron1993", "shah2013"} <= set(cited_keys(drawn)) and "efron1993" not in cited_keys(record)
     halves = drawn.stability_selection
     stated = [float(number) for number in re.findall(r"of at most ([\d.]+) is at most ([\d.]+)\.", made.results)[0]]
     assert halves is not None and stated[0] <= halves.mean_size / halves.n_features and stated[1] >= halves.bound
+
+
+def test_few_draws_have_no_percentiles(record: Record) -> None:
+    model = ChosenModel(0, record.gamma, record.tau, record.support, dict(record.coefficients), 0.0, "proved", 0.0, 1.0)
+    plan = DrawPlan(40, 7, "rows", record.data.n, False, 1e-4)
+    for n_draws in (39, 40):
+        models = tuple(replace(model, draw=i) for i in range(n_draws))
+        drawn = replace(record, bootstrap=summarise_bootstrap(record, Bootstrap(plan, 0.95, 0, (), (), (), models)))
+        made, (summary,) = make_publication(drawn), summarise_draws(drawn)
+        assert ("95% bootstrap interval" in made.table.head) == (n_draws == 40)
+        assert ("require at least 40 draws" in made.notes) == (n_draws == 39)
+        assert any("they require at least 40 draws" in line for line in summary.lines) == (n_draws == 39)
+        assert ("zeros" in summary.tables[0].head) == (n_draws == 40)
 
 
 def test_baselines_add_sentences(record: Record) -> None:
@@ -232,6 +245,10 @@ def test_tests_by_splits_add_columns(record: Record) -> None:
     assert cells[first] == ["-0.50 to 2.00", "<0.001"] and cells[second] == ["", "0.200"]
     assert all(cells[name] == ["", "1.000"] for name in record.support[2:]) and cells["(intercept)"] == ["", ""]
     assert f"at most 0.05 are {first} (p < 0.001), other (p = 0.040); 4 of the 4 choices" in made.results
+    assert "come from 4 splits and depend strongly on the seed" in made.results
+    many = replace(drawn, inference=replace(drawn.inference, splits=splits * 5))
+    assert "depend strongly" not in make_publication(many).results
+    assert [any("caution" in line for line in summarise_draws(one)[0].lines) for one in (drawn, many)] == [True, False]
     assert "4 random splits (of 5 requested)" in made.methods and "meinshausen2009" in cited_keys(drawn)
 
 
