@@ -480,9 +480,10 @@ class DrawStore:
 
     def _digest_question(self) -> str:
         """Return the digest of all that the choice from a draw depends on, except for the draw."""
-        asked = self.question
+        asked, rows = self.question, self.question.dataset
+        imputed = rows.reading and rows.holes is not None and (rows.reading.how.na, np.packbits(rows.holes).tobytes())
         told = (
-            __version__, asked.dataset.fingerprint, asked.folds.digest, asked.folds.given_seed, asked.gammas,
+            __version__, rows.fingerprint, imputed, asked.folds.digest, asked.folds.given_seed, asked.gammas,
             asked.taus, replace(asked.options, threads=None),
         )  # fmt: skip
         return hashlib.sha256(repr(told).encode()).hexdigest()

@@ -19,6 +19,7 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan, group_labels
 from sparsecv_mio.data.folds import canonical, ids_of_groups, is_dealt
+from sparsecv_mio.data.reading_options import fill_value
 from sparsecv_mio.errors import BadInput
 
 BOOTSTRAP, HALVES = 1, 2  # first keys of the random numbers: each kind of draws has separate numbers
@@ -44,7 +45,7 @@ class Draw:
     weights: IntArray
 
     def select_rows(self, dataset: Dataset) -> Dataset:
-        """Return the rows of the draw, weighted by their numbers of copies.
+        """Return the rows of the draw, weighted by their numbers of copies, with missing cells imputed from them.
 
         Parameters
         ----------
@@ -58,11 +59,24 @@ class Draw:
         >>> drawn.y.tolist(), drawn.row_weights.tolist()
         ([0.0, 2.0], [1.0, 2.0])
         """
-        taken = dataset.take(self.rows)
+        taken = self._impute(dataset.take(self.rows))
         if np.all(self.weights == 1):
             return taken
         own = 1.0 if taken.row_weights is None else taken.row_weights
         return replace(taken, row_weights=own * self.weights.astype(np.float64))
+
+    def _impute(self, taken: Dataset) -> Dataset:
+        """Return rows whose missing cells are imputed from these rows and their copies."""
+        if taken.holes is None or taken.reading is None or not taken.reading.how.na.uses_imputation:
+            return taken
+        first, X = np.unique(taken.places, return_index=True)[1], taken.X.copy()  # trials are two rows of outcomes
+        for column in np.flatnonzero(taken.holes.any(axis=0)):
+            empty = taken.holes[:, column]
+            known = first[~empty[first]]
+            if known.size:  # otherwise the column is constant
+                numbers = np.repeat(taken.X[known, column], self.weights[known])
+                X[empty, column] = fill_value(numbers, taken.reading.how.na)
+        return replace(taken, X=X)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sparsecv_mio.data.dataset import Dataset
@@ -97,3 +98,15 @@ def test_folds_in_time_order_are_refused() -> None:
     data = make_data(12)
     with pytest.raises(BadInput, match="order of time"):
         find_units(data, make_folds("forward:3", data))
+
+
+@pytest.mark.parametrize("na", ["mean", "median"])
+def test_missing_cells_are_imputed_from_the_rows_of_a_draw(na: str) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.exponential(size=(20, 2)), columns=["a", "b"]).mask(rng.random((20, 2)) < 0.3)
+    data = Dataset.from_frame(frame.assign(y=rng.normal(size=20)), "y", na=na)
+    folds = make_folds("4", data)
+    for draw in [*bootstrap_draws(data, folds, 3, 0), *half_draws(data, folds, 2, 0)]:
+        copied = frame.iloc[draw.rows.repeat(draw.weights)]
+        expected = copied.fillna(copied.agg(na)).to_numpy()
+        assert draw.select_rows(data).X.repeat(draw.weights, axis=0) == pytest.approx(expected, rel=1e-12)
