@@ -337,7 +337,8 @@ def _choose_each(question: Question, draws: Sequence[Draw], deadline: Deadline) 
     question = replace(question, hooks=Hooks(None, hooks.stop, hooks.lost, scheduler=hooks.scheduler))
     for place, draw in enumerate(draws):
         left = len(draws) - place
-        if place and can_start and (time.monotonic() - begin) / place * left > MIN_PROCESS_SECONDS:
+        expected = (time.monotonic() - begin) / place * left if place else 0.0
+        if can_start and min(expected, deadline.remaining_seconds) > MIN_PROCESS_SECONDS:
             yield from _choose_in_processes(question, draws[place:], deadline, min(workers, left))
             return
         seconds = _limit_draw(deadline, left)

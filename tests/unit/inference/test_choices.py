@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from sparsecv_mio.data.loss_targets import as_counts, as_two_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.inference import choices
 from sparsecv_mio.inference.choices import DrawOptions, choose_from_draw, choose_models
-from sparsecv_mio.inference.draws import bootstrap_draws
+from sparsecv_mio.inference.draws import Draw, bootstrap_draws
 from sparsecv_mio.inference.repetitions import find_starts
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.options import Hooks, SearchOptions
@@ -145,6 +146,26 @@ def test_a_draw_may_take_half_of_the_remaining_time() -> None:
     none, over, *limits = [choices._limit_draw(Deadline(seconds, None), n_rounds) for seconds, n_rounds in asked]
     assert none is None and over == 0.0
     assert limits == pytest.approx([50.0, 100.0, 10.0], abs=0.1)
+
+
+@pytest.mark.parametrize(("limit", "is_started"), [(0.02, False), (100.0, True)])
+def test_a_short_limit_starts_no_processes(limit: float, is_started: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("loky")
+    started = list[int]()
+
+    def start_processes(question: Question, draws: list[Draw], *rest: object) -> list[object]:
+        started.append(len(draws))
+        return []
+
+    monkeypatch.setattr(choices, "_choose_in_processes", start_processes)
+    monkeypatch.setattr(choices, "choose_from_draw", lambda *given: time.sleep(0.05))
+    monkeypatch.setattr(choices, "_limit_draw", lambda *given: 1.0)
+    monkeypatch.setattr(choices, "MIN_PROCESS_SECONDS", 0.03)
+    question = make_question()
+    question = replace(question, options=replace(question.options, threads=2))
+    draws = list(bootstrap_draws(question.dataset, question.folds, 3, 0))
+    found = list(choices._choose_each(question, draws, Deadline(limit, None)))
+    assert started == ([2] if is_started else []) and len(found) == (1 if is_started else 3)
 
 
 @pytest.mark.slow
