@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MAX_MODELS_SHOWN = 5  # maximum number of the most frequent models in a table
 FEW_SPLITS = 20  # number of splits below which combined p-values vary strongly with the seed
+HALVES = "half", "halves"
 MAX_FEATURES_SHOWN = 20  # maximum number of features in a table on the screen without --full
 
 
@@ -48,7 +49,7 @@ def summarise_draws(record: Record) -> list[DrawSummary]:
     """
     drawn, halves, tested = record.bootstrap, record.stability_selection, record.inference
     summaries = [] if drawn is None else [_describe_bootstrap(record, drawn)]
-    summaries += [] if halves is None else [_describe_stability_selection(halves)]
+    summaries += [] if halves is None else [_describe_stability_selection(record, halves)]
     return summaries + ([] if tested is None else [_describe_inference(record, tested)])
 
 
@@ -77,18 +78,19 @@ def print_draws(console: Console, record: Record, brief: bool, full: bool) -> No
                 say(console, f"{len(table.rows) - len(rows):,} more rows; --full prints them")
 
 
-def _describe_plan(plan: DrawPlan, n_done: int, n_certified: int, draws: str) -> list[str]:
+def _describe_plan(plan: DrawPlan, n_done: int, n_certified: int, draws: tuple[str, str]) -> list[str]:
     """Return the statements on the draws and on their certificates."""
     by_class = ", separately in each class" if plan.by_class else ""
     number = f"{n_done:,}" if n_done == plan.requested else f"{n_done:,} of {plan.requested:,} requested"
-    share = f"{n_certified:,} of {n_done:,} searches ({n_certified / n_done:.0%})"
+    kind = draws[plan.requested > 1]
+    share = f"{n_certified:,} of {n_done:,} {'search' if n_done == 1 else 'searches'} ({n_certified / n_done:.0%})"
     left_out = several(plan.truncated, "more draw")
     truncated = (
         f"{left_out}, truncated by the time limit, {'is' if plan.truncated == 1 else 'are'} left out; hard draws may "
         "be among them: a smaller grid, a larger --draw-gap, or a longer --time-limit completes more"
     )
     return [
-        f"{number} {draws} of {plan.n_units:,} {plan.units}{by_class} (seed {plan.seed}), each searched again",
+        f"{number} {kind} of {plan.n_units:,} {plan.units}{by_class} (seed {plan.seed}), each searched again",
         *([truncated] if plan.truncated else []),
         f"choice certified ({gap_in_words(plan.gap)}) in {share}",
     ]
@@ -99,7 +101,7 @@ def _describe_bootstrap(record: Record, found: Bootstrap) -> DrawSummary:
     same = next((one.draws for one in found.models if set(one.support) == set(record.support)), 0)
     sizes = ", ".join(f"{one.tau} ({one.draws:,})" for one in found.sizes)
     lines = [
-        *_describe_plan(found.plan, n_done, found.certified, "bootstrap draws"),
+        *_describe_plan(found.plan, n_done, found.certified, ("bootstrap draw", "bootstrap draws")),
         f"the features of the reported model are those of {same:,} of {n_done:,} draws; tau (draws): {sizes}",
         "the frequencies describe how the procedure varies; they are not probabilities that a feature belongs in the "
         "model"
@@ -129,11 +131,11 @@ def _describe_bootstrap(record: Record, found: Bootstrap) -> DrawSummary:
     return DrawSummary("bootstrap of the whole procedure", lines, (features, frequent))
 
 
-def _describe_stability_selection(found: StabilitySelection) -> DrawSummary:
+def _describe_stability_selection(record: Record, found: StabilitySelection) -> DrawSummary:
     threshold, bound, size = (format_number(one, 3) for one in (found.threshold, found.bound, found.mean_size))
     names, pairs = join_names(found.selected) or "no feature", several(found.pairs, "complementary pair")
     lines = [
-        *_describe_plan(found.plan, len(found.chosen), found.certified, "halves"),
+        *_describe_plan(found.plan, len(found.chosen), found.certified, HALVES),
         f"selected with a frequency of at least {threshold} over {pairs}: {names}",
         f"in expectation, at most {bound} selected features are rarely chosen: from a half, with a probability of at "
         f"most {size} / {found.n_features:,}",
@@ -143,7 +145,9 @@ def _describe_stability_selection(found: StabilitySelection) -> DrawSummary:
             f"this bound is not below the number of selected features ({len(found.selected)}), so it says little; a "
             "smaller tau or a larger threshold lowers it"
         )
-    rows = [(one.feature, one.draws, f"{one.frequency:.3f}") for one in found.features]
+    forced = restrictions_of(record).forced_columns
+    shares = {one.feature: "forced" if one.feature in forced else f"{one.frequency:.3f}" for one in found.features}
+    rows = [(one.feature, one.draws, shares[one.feature]) for one in found.features]
     caption = f"Selection frequencies over the {pairs} of halves."
     table = report_table(caption, ("feature", "halves", "frequency"), rows, words=1)
     return DrawSummary("stability selection", lines, (table,))
@@ -153,7 +157,7 @@ def _describe_inference(record: Record, found: Inference) -> DrawSummary:
     n_done, error, level = len(found.splits), 1.0 - found.level, f"{100.0 * found.level:.4g}%"
     small, most = join_names(term.term for term in found.terms if term.p_value <= error), format_number(error, 3)
     lines = [
-        *_describe_plan(found.plan, n_done, sum(split.status == "proved" for split in found.splits), "halves"),
+        *_describe_plan(found.plan, n_done, sum(split.status == "proved" for split in found.splits), HALVES),
         f"features with a p-value of at most {most}: {small or 'none'} (family-wise error at most {most})",
     ]
     if n_done < FEW_SPLITS:

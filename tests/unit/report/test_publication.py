@@ -31,6 +31,7 @@ from sparsecv_mio.certificate.records import Nested, OneSe, Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.report.draw_tables import summarise_draws
 from sparsecv_mio.report.journal_numbers import format_column, round_outward
 from sparsecv_mio.report.publication import cited_keys, make_publication, publication_text
@@ -196,8 +197,37 @@ def test_draws_add_their_columns_and_sentences(record: Record) -> None:
     assert "Stability selection selected" in made.results and "10 complementary pairs" in made.methods
     assert {"efron1993", "shah2013"} <= set(cited_keys(drawn)) and "efron1993" not in cited_keys(record)
     halves = drawn.stability_selection
-    stated = [float(number) for number in re.findall(r"of at most ([\d.]+) is at most ([\d.]+)\.", made.results)[0]]
+    stated = [float(number) for number in re.findall(r"of at most ([\d.]+) is at most ([\d.]+);", made.results)[0]]
     assert halves is not None and stated[0] <= halves.mean_size / halves.n_features and stated[1] >= halves.bound
+
+
+def test_sentences_on_draws_state_ties_and_conditions(record: Record) -> None:
+    name, *_ = record.support
+    model = ChosenModel(0, record.gamma, 1, (name,), {name: 1.0}, 0.0, "proved", 0.0, 1.0)
+    plan = DrawPlan(4, 7, "rows", record.data.n, False, 1e-4)
+
+    def draw(*taus: int) -> Record:
+        models = tuple(replace(model, draw=i, tau=tau) for i, tau in enumerate(taus))
+        own = replace(plan, requested=len(taus))
+        halves = StabilitySelection(own, 0.75, 0, 0.0, 0, 0.0, (), 0, (), models)
+        restricted = replace(record.request, restrictions=Restrictions(adjust=(name,)))
+        return replace(
+            replace(record, request=restricted),
+            bootstrap=summarise_bootstrap(record, Bootstrap(own, 0.9, 0, (), (), (), models)),
+            stability_selection=summarise_stability_selection(record, data(), halves),
+        )
+
+    assert "was 1 to 3, most often 1 or 3 (50% each);" in make_publication(draw(1, 1, 3, 3)).results
+    assert "was 1 to 2, most often 1 (75%);" in make_publication(draw(1, 1, 1, 2)).results
+    results = make_publication(draw(1, 1, 1, 1)).results
+    assert "τ was always 1;" in results and "If the rows are independent, the expected number" in results
+    assert "as an estimate of its expectation" in results
+    boot, halves = summarise_draws(draw(1, 1))
+    assert halves.tables[0].rows[0] == (name, "2", "forced") and halves.lines[0].startswith("2 halves of")
+    assert boot.lines[0].startswith("2 bootstrap draws of")
+    assert summarise_draws(draw(1))[0].lines[:1] == [
+        f"1 bootstrap draw of {record.data.n} rows (seed 7), each searched again"
+    ]
 
 
 def test_few_draws_have_no_percentiles(record: Record) -> None:
