@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, dataclass, fields
 from enum import StrEnum
 from functools import partial
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sparsecv_mio.errors import BadInput, did_you_mean, parse_keyword
@@ -145,6 +145,28 @@ def check_whole(name: str, value: float | None, least: int, most: int = 10**18) 
     if not least <= value <= most or value != int(value):
         allowed = f"at most {most:,}" if value > most else f"a whole number of at least {least}"
         raise BadInput(f"{name}: {value} is out of range; give {allowed}")
+
+
+def check_integer(name: str, value: Any, least: int, most: int = 10**18) -> None:
+    """Check a number that must be an integer: `True`, 2.0 and None are refused.
+
+    Parameters
+    ----------
+    name : str
+        Name of the option.
+    value : object
+        Value of the option.
+    least, most : int
+        Bounds of the allowed range, both included.
+
+    Raises
+    ------
+    BadInput
+        The message names the option.
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise BadInput(f"{name}: {str(value)[:30]!r} is not an integer; give one of at least {least}")
+    check_whole(name, int(value), least, most)
 
 
 def _check_gap(name: str, value: Any) -> None:

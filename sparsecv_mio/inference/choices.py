@@ -30,7 +30,7 @@ from sparsecv_mio.certificate.parts import Status
 from sparsecv_mio.certificate.read_back import rows_and_folds_of_record
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.folds import AnyFolds, inner_folds
-from sparsecv_mio.declared_options import OPTIONS, check_whole
+from sparsecv_mio.declared_options import OPTIONS, check_integer
 from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput, CorruptStore, OutOfTime
 from sparsecv_mio.files import check_readable, write_text
@@ -87,7 +87,7 @@ class DrawOptions:
     stop: threading.Event | None = None
 
     def __post_init__(self) -> None:
-        check_whole("seed", self.seed, 0)
+        check_integer("seed", self.seed, 0)
         for name in ("gap", "time_limit", "threads"):
             if getattr(self, name) is not None:
                 OPTIONS[name].validate(getattr(self, name))

@@ -27,7 +27,7 @@ from sparsecv_mio.certificate.inference_parts import (
 )
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.folds import AnyFolds
-from sparsecv_mio.declared_options import check_whole, keywords_are
+from sparsecv_mio.declared_options import check_integer, keywords_are
 from sparsecv_mio.errors import BadInput, SparseCVError, SparseCVWarning, need_extra
 from sparsecv_mio.inference.choices import (
     Choice,
@@ -147,8 +147,8 @@ def request_bootstrap(draws: int, level: float = LEVEL) -> Repetition:
     level : float
         Level of the intervals.
     """
-    check_whole(BOOTSTRAP, draws, 1, MAX_DRAWS)
-    return Repetition(BOOTSTRAP, draws, _check_level(level))
+    check_integer(BOOTSTRAP, draws, 1, MAX_DRAWS)
+    return Repetition(BOOTSTRAP, int(draws), _check_level(level))
 
 
 def _check_level(level: float) -> float:
@@ -177,12 +177,12 @@ def request_pairs(pairs: int | str, threshold: float = THRESHOLD) -> Repetition:
         if parsed is None:
             raise BadInput(f"{STABILITY_SELECTION}: {pairs[:30]!r} is not PAIRS or PAIRS:THRESHOLD; give 50 or 50:0.9")
         pairs, threshold = int(parsed[1]), float(parsed[2] or threshold)
-    check_whole(STABILITY_SELECTION, pairs, 1, MAX_DRAWS // 2)
-    if not 0.5 < threshold <= 1.0:
+    check_integer(STABILITY_SELECTION, pairs, 1, MAX_DRAWS // 2)
+    if not (isinstance(threshold, Real) and 0.5 < threshold <= 1.0):
         raise BadInput(
-            f"{STABILITY_SELECTION}: threshold {threshold:g} is out of range; give a number above 0.5 and at most 1"
+            f"{STABILITY_SELECTION}: threshold {threshold} is out of range; give a number above 0.5 and at most 1"
         )
-    return Repetition(STABILITY_SELECTION, 2 * pairs, threshold)
+    return Repetition(STABILITY_SELECTION, 2 * int(pairs), float(threshold))
 
 
 def request_splits(method: str, level: float = LEVEL) -> Repetition:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,3 +65,21 @@ def test_an_interval_of_gamma_is_refused_before_the_search() -> None:
     question = replace(make_question(), gammas=interval("0.1..1"))
     with pytest.raises(BadInput, match="^bootstrap: requires a grid of gammas"):
         request_bootstrap(3).check_question(question, DrawOptions())
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "words"),
+    [
+        (request_bootstrap, {"draws": 2.0}, "bootstrap: '2.0' is not an integer"),
+        (request_bootstrap, {"draws": True}, "bootstrap: 'True' is not an integer"),
+        (request_bootstrap, {"draws": None}, "bootstrap: 'None' is not an integer"),
+        (request_bootstrap, {"draws": 2, "level": "a"}, "level: a is out of range"),
+        (request_pairs, {"pairs": 2.0}, "stability_selection: '2.0' is not an integer"),
+        (request_pairs, {"pairs": 2, "threshold": "a"}, "stability_selection: threshold a is out of range"),
+        (DrawOptions, {"seed": 2.0}, "seed: '2.0' is not an integer"),
+    ],
+)
+def test_wrong_types_are_refused(make: Callable[..., object], given: dict[str, object], words: str) -> None:
+    with pytest.raises(BadInput, match=f"^{words}"):
+        make(**given)
+    assert request_bootstrap(np.int64(3)).n_draws == 3  # type: ignore[arg-type]
