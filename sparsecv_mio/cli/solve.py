@@ -412,6 +412,8 @@ def _run_search(request: SolveRequest, run: _SearchRun, levels: References, stop
             how = replace(how, time_limit=(1.0 - BASELINES_SHARE) * how.time_limit)
         record = answer(run.dataset, run.plan, gammas=every or grid, taus=request.tau, options=how, hooks=hooks)
         if run.methods:
+            whole_limit = replace(record.request, time_limit=run.how.time_limit)  # that of the search is a part of it
+            record = replace(record, request=whole_limit)
             record = add_or_warn(
                 record,
                 "baselines",

@@ -52,8 +52,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.errors import EXTRAS, BadInput
 from sparsecv_mio.inference.draws import find_units, half_draws
 from sparsecv_mio.model_space import word_of_factor
-from sparsecv_mio.problem.glm_refit import has_recession_direction
-from sparsecv_mio.problem.row_losses import row_loss
+from sparsecv_mio.problem.glm_refit import are_rows_separated
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.thresholds import MAX_DRAWS
 from sparsecv_mio.words import Intercept
@@ -188,7 +187,7 @@ def test_terms(
     df = (rows.n if clusters is None else len(np.unique(clusters))) - len(independent)
     note = TOO_FEW if df < 1 else ""
     kept = Z[:, independent]
-    if not note and not loss.is_quadratic and _is_separated(kept, rows.y, loss):
+    if not note and not loss.is_quadratic and are_rows_separated(kept, rows.y, loss):
         note = SEPARATED
     fit = None if note else _fit(kept, rows, loss, df)
     if fit is not None and clusters is not None:
@@ -234,13 +233,6 @@ def _find_estimable(Z: FloatArray) -> tuple[BoolArray, IntArray]:
     is_estimable = np.zeros(Z.shape[1], dtype=np.bool_)
     is_estimable[order] = np.linalg.norm(turned[rank:], axis=0) <= math.sqrt(DEPENDENT_RTOL)
     return is_estimable, np.sort(order[:rank])
-
-
-def _is_separated(Z: FloatArray, y: FloatArray, loss: Loss) -> bool:
-    """Return True if a fit of the rows has no finite coefficients."""
-    of_rows = row_loss(loss)
-    targets, _ = of_rows.encode_targets(y)
-    return has_recession_direction(Z * of_rows.signs(targets)[:, None], targets, of_rows)
 
 
 def _fit(Z: FloatArray, rows: Dataset, loss: Loss, df: int) -> _Fit:

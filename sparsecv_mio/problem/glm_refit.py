@@ -69,6 +69,7 @@ from sparsecv_mio.problem.row_losses import (
     row_loss,
     worst_ratio,
 )
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.units import ROUNDING
 
 REFIT_NEAR, LEAST_LENGTH = 1e-12, 1e-6  # limits of double precision: squared decrement / objective, step length
@@ -487,6 +488,23 @@ def _refuse(data: StandardData, rows: IntArray, where: str) -> None:
     raise BadInput(
         f"adjust: on {where}, {why}; leave a column out, force it in instead (with a penalty), or merge a rare level"
     )
+
+
+def are_rows_separated(Z: FloatArray, y: FloatArray, loss: Loss) -> bool:
+    """Return True if a fit of rows without a penalty has no finite coefficients.
+
+    Parameters
+    ----------
+    Z : (n, m) array
+        Columns of the fit, with a constant column for the intercept.
+    y : (n,) array
+        Targets.
+    loss : Loss
+        Logistic or Poisson loss.
+    """
+    of_rows = row_loss(loss)
+    targets, _ = of_rows.encode_targets(y)
+    return has_recession_direction(Z * of_rows.signs(targets)[:, None], targets, of_rows)
 
 
 def has_recession_direction(Z: FloatArray, y: FloatArray, loss: RowLoss) -> bool:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TITLE = "baselines on the same folds; differences to the reported pair, with paired standard errors over the folds"
-HEADS = ("method", "CV error", "difference", "standard error", "features", "penalty", "seconds")
+HEADS = ("method", "CV error", "difference", "standard error", "columns", "penalty", "seconds")
 CAPTION = (
     "Baselines on the same folds, each at the penalty or size with its smallest CV error; the difference to the "
-    "reported pair, and its standard error over the folds, which are paired."
+    "reported pair, its standard error over the folds, which are paired, and the number of columns of each model."
 )
 NAMES = {"lasso": "the lasso", "ridge": "ridge regression", "elasticnet": "the elastic net"}
 ERROR_DIGITS = 6  # significant digits of a CV error

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from sparsecv_mio.certificate import records
 from sparsecv_mio.certificate.accuracy import Scatter
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 
 Shown = TypeVar("Shown")
+LARGEST_LOG_RATIO = math.log(1e6)  # larger ratios are not printed: no unit of the feature has such an effect
+MAX_SEPARATION_CELLS = 1_000_000  # cells of the columns of a model, up to which the separation of the rows is tested
 
 
 def ratio(coefficient: float, step: float = 1.0) -> str:
@@ -33,12 +37,12 @@ def ratio(coefficient: float, step: float = 1.0) -> str:
 
     Examples
     --------
-    >>> ratio(0.5), ratio(-0.5, 2.0), ratio(900.0), ratio(0.00031), ratio(0.0)
-    ('1.649', '0.3679', 'e^900', '1.00031', '1')
+    >>> ratio(0.5), ratio(-0.5, 2.0), ratio(900.0), ratio(-60.0), ratio(0.00031), ratio(0.0)
+    ('1.649', '0.3679', '>1e6', '<1e-6', '1.00031', '1')
     """
     exponent = coefficient * step
-    if abs(exponent) > 600.0:
-        return f"e^{format_number(exponent, 4)}"
+    if abs(exponent) > LARGEST_LOG_RATIO:
+        return ">1e6" if exponent > 0.0 else "<1e-6"
     finer = 2 - math.floor(math.log10(abs(exponent))) if exponent else 4  # two digits of the difference from 1
     return format_number(math.exp(exponent), min(max(4, finer), 12))
 
@@ -99,13 +103,42 @@ def scatter_lines(
     from sparsecv_mio.fits.criteria import glm_criteria  # squared-error loss does not need this import
 
     (fit,) = glm_criteria([model], data, record.data.intercept != Intercept.NONE, record)
+    separated = separation_lines(record, list(model.coefficients), data)
     line = f"on all rows: deviance {format_number(fit.deviance)}"
     line += "" if math.isnan(fit.mcfadden) else f", share of the deviance explained {fit.mcfadden:.4f}"
     if fit.scatter is None or math.isnan(fit.scatter.ratio):
-        return [line]
+        return [line, *separated]
     return [
         f"{line}, {pearson_formula(record)} {format_number(fit.scatter.ratio, 4)}",
         *overdispersion_note(fit.scatter),
+        *separated,
+    ]
+
+
+def separation_lines(record: Any, names: Sequence[str], data: Dataset | None) -> list[str]:
+    """Return a line if the columns of a model separate the rows, so that its ratios depend on the ridge penalty.
+
+    Parameters
+    ----------
+    record : Record, FitRecord or PathRecord
+        Record of the model.
+    names : sequence of str
+        Columns of the model.
+    data : Dataset, optional
+        Data of the record; without data, and with very large data, there is no line.
+    """
+    target = record.loss.target
+    if record.loss.is_quadratic or data is None or data.n * len(names) > MAX_SEPARATION_CELLS:
+        return []
+    from sparsecv_mio.problem.glm_refit import are_rows_separated
+
+    constant = np.ones((data.n, int(record.data.intercept != Intercept.NONE)))
+    columns = np.column_stack([constant, data.X[:, [data.names.index(name) for name in names]]])
+    if not are_rows_separated(columns, data.y, record.loss):
+        return []
+    return [
+        f"the terms of this model separate {target.separated}: the {target.ratio}s are finite only because of the "
+        "ridge penalty"
     ]
 
 

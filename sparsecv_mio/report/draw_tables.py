@@ -12,9 +12,9 @@ from rich.console import Console
 from sparsecv_mio.certificate.inference_parts import Bootstrap, DrawPlan, FeatureCount, Inference, StabilitySelection
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.restrictions import restrictions_of
-from sparsecv_mio.digits import format_interval, format_number, several
+from sparsecv_mio.digits import format_interval, format_number, quoted_name, several
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.model_space import word_of_factor
+from sparsecv_mio.model_space import word_of_factor, words_of_terms
 from sparsecv_mio.report import figures
 from sparsecv_mio.report.coefficients import against, requested_references
 from sparsecv_mio.report.document import ReportTable, report_table
@@ -63,14 +63,18 @@ def print_draws(console: Console, record: Record, brief: bool, full: bool) -> No
     record : Record
         Record of a search.
     brief : bool
-        True to print no tables.
+        True to print the statements only.
     full : bool
         True to print every feature.
     """
     for summary in summarise_draws(record):
+        if brief:
+            console.print()
+            say(console, f"{summary.title}: {summary.lines[0]}", *summary.lines[1:])
+            continue
         say(console, summary.title, style="bold")
         say(console, *summary.lines)
-        for table in () if brief else summary.tables:
+        for table in summary.tables:
             rows = table.rows if full else table.rows[:MAX_FEATURES_SHOWN]
             console.print(table.caption.rstrip("."))
             print_table(console, table.head, rows, table.head[: table.words])
@@ -153,12 +157,27 @@ def _describe_stability_selection(record: Record, found: StabilitySelection) -> 
     return DrawSummary("stability selection", lines, (table,))
 
 
+def is_in_model(record: Record, term: str) -> bool:
+    """Return True if the full-data model contains a term, which may be a factor.
+
+    Parameters
+    ----------
+    record : Record
+        Record of a search.
+    term : str
+        Name of a column, or of a factor that counts as one feature.
+    """
+    return term in words_of_terms(list(record.predictor.coefficients), restrictions_of(record).count)
+
+
 def _describe_inference(record: Record, found: Inference) -> DrawSummary:
     n_done, error, level = len(found.splits), 1.0 - found.level, f"{100.0 * found.level:.4g}%"
-    small, most = join_names(term.term for term in found.terms if term.p_value <= error), format_number(error, 3)
+    small, most = [term.term for term in found.terms if term.p_value <= error], format_number(error, 3)
+    outside = {name: "" if is_in_model(record, name) else " (not in the reported model)" for name in small}
+    marked = ", ".join(f"{quoted_name(name)}{words}" for name, words in outside.items())
     lines = [
         *_describe_plan(found.plan, n_done, sum(split.status == "proved" for split in found.splits), HALVES),
-        f"features with a p-value of at most {most}: {small or 'none'} (family-wise error at most {most})",
+        f"terms with a p-value of at most {most}: {marked or 'none'} (family-wise error at most {most})",
     ]
     if n_done < FEW_SPLITS:
         lines.append(
@@ -167,7 +186,7 @@ def _describe_inference(record: Record, found: Inference) -> DrawSummary:
         )
     reasons = [split.note for split in found.splits if split.note]
     if reasons:
-        lines.append(f"{len(reasons):,} of {n_done:,} halves test no feature; the first reason: {reasons[0]}")
+        lines.append(f"{len(reasons):,} of {n_done:,} halves test no term; the first reason: {reasons[0]}")
     rows, factors = [], {word_of_factor(one) for one in restrictions_of(record).count if len(one) > 1}
     for term in found.terms:
         interval = "not finite"
@@ -179,11 +198,11 @@ def _describe_inference(record: Record, found: Inference) -> DrawSummary:
         rows.append((term.term, f"{term.n_chosen:,}", format_number(term.p_value, 3), estimate, interval))
     caption = (
         f"P-values over all splits, median estimates, and intervals of level {level} for all coefficients together, "
-        "given that the model contains the feature. A feature that no half chose has the p-value 1."
+        "given that the model contains the term. A term that no half chose has the p-value 1."
     )
-    heads = ("feature", "models", "p-value", "estimate", f"{level} interval")
+    heads = ("term", "models", "p-value", "estimate", f"{level} interval")
     table = report_table(caption, heads, rows, words=1)
-    return DrawSummary("tests of features on the halves that did not choose them", lines, (table,))
+    return DrawSummary("tests of terms on the halves that did not choose them", lines, (table,))
 
 
 def plot_inclusion(record: Record, ax: Axes | None = None) -> Axes:

@@ -104,14 +104,14 @@ def format_percent(share: float) -> str:
 
 
 def format_p_value(value: float) -> str:
-    """Return a p-value with three decimals, rounded up.
+    """Return a p-value with three decimals, never as 0.
 
     Examples
     --------
     >>> format_p_value(0.00012), format_p_value(0.05001), format_p_value(1.0)
-    ('<0.001', '0.051', '1.000')
+    ('<0.001', '0.050', '1.000')
     """
-    return "<0.001" if value < 0.001 else f"{math.ceil(1000.0 * value) / 1000.0:.3f}"
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def round_outward(lower: float, upper: float) -> tuple[str, str]:

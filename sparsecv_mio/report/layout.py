@@ -31,15 +31,24 @@ class DataConsole(Console):
             yield segment if segment.control else Segment(segment.text.translate(CONTROLS), segment.style)
 
 
-def pair(tau: int, gamma: float) -> str:
+def pair(tau: int, gamma: float, unit: str = "feature") -> str:
     """Return a description of a pair of the grid.
+
+    Parameters
+    ----------
+    tau : int
+        Size of the model.
+    gamma : float
+        Ridge weight.
+    unit : str
+        Unit that tau counts.
 
     Examples
     --------
     >>> pair(8, 0.0072)
     'tau = 8 features, gamma = 0.0072 (ridge weight)'
     """
-    return f"tau = {several(tau, 'feature')}, gamma = {format_number(gamma)} (ridge weight)"
+    return f"tau = {several(tau, unit)}, gamma = {format_number(gamma)} (ridge weight)"
 
 
 def mark_estimate(number: str, estimate: bool) -> str:

@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.certificate.inference_parts import Inference
 from sparsecv_mio.certificate.read_back import StoredRecord
 from sparsecv_mio.certificate.records import EITHER_SIDE, Record
 from sparsecv_mio.certificate.restrictions import adjustment_columns
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import fold_name
+from sparsecv_mio.data.reading_options import ABSENT
 from sparsecv_mio.digits import abbreviate_list, format_number, format_with_zeros, quoted_name, several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import csv_lines, inert
 from sparsecv_mio.model_space import NONE, text_of_taus, word_of_factor
-from sparsecv_mio.report import journal_numbers, record_tables, record_words
+from sparsecv_mio.report import draw_tables, journal_numbers, record_tables, record_words
 from sparsecv_mio.report.baseline_tables import certified_lines
-from sparsecv_mio.report.coefficients import against, factor_lines, requested_references, spreads
+from sparsecv_mio.report.coefficients import against, factor_lines, requested_references, separation_lines, spreads
 from sparsecv_mio.report.document import CITATION, Publication, ReportTable, text_of
 from sparsecv_mio.report.draw_tables import FEW_SPLITS
 from sparsecv_mio.report.journal_numbers import DIGITS, format_column, format_limits, format_p_value, format_percent
@@ -123,35 +123,43 @@ def _make_columns(record: Record, data: Dataset | None) -> dict[str, dict[str, s
     if word:
         add_effects(word.capitalize(), values)
     if data is not None:
-        steps = spreads(data, names).values()
+        deviations = spreads(data, names).values()
         head = f"{word.capitalize()}, 1 SD" if word else "Effect of 1 SD"
-        add_effects(head, (value * step for value, step in zip(values, steps, strict=True)))
+        add_effects(head, (value * step for value, step in zip(values, deviations, strict=True)))
     forced = dict.fromkeys((record.request.restrictions or NONE).forced_columns, "forced")
     counts = {name: f"{count:,}" for name, count in record.chosen_in().items()}
     counts |= forced | dict.fromkeys(adjusted, "adjusted for")
     columns[f"Folds (of {record.folds.k:,})"] = {name: counts.get(name, "0") for name in names}
-    return columns | _make_columns_of_draws(record, [name for name in names if name not in references], forced)
+    steps = {"": dict.fromkeys(names, 1.0)} | ({} if data is None else {", 1 SD": spreads(data, names)})
+    return columns | _make_columns_of_draws(record, [name for name in names if name not in references], forced, steps)
 
 
-def _make_columns_of_draws(record: Record, names: list[str], forced: dict[str, str]) -> dict[str, dict[str, str]]:
-    """Return the columns of the bootstrap and of stability selection, for terms except reference levels."""
+def _make_columns_of_draws(
+    record: Record, names: list[str], forced: dict[str, str], steps: dict[str, dict[str, float]]
+) -> dict[str, dict[str, str]]:
+    """Return the columns of draws, for terms except reference levels; `steps` are changes of the terms, by their name.
+
+    Intervals have a column for each change.
+    """
     columns, is_ratio = dict[str, dict[str, str]](), bool(record.loss.target.ratio)
     if (draws := record.bootstrap) is not None:
         features = {one.feature: one for one in draws.features if one.feature in names}
         shares = {name: format_percent(one.frequency) for name, one in features.items()}
         columns["Inclusion"] = shares | {name: "forced" for name, one in features.items() if one.forced}
-        if draws.has_percentiles:
-            columns[f"{100.0 * draws.level:g}% bootstrap interval"] = {
-                name: format_limits(one.coefficient_low, one.coefficient_high, is_ratio)
+        for head, step in steps.items() if draws.has_percentiles else ():
+            columns[f"{100.0 * draws.level:g}% bootstrap interval{head}"] = {
+                name: format_limits(step[name] * one.coefficient_low, step[name] * one.coefficient_high, is_ratio)
                 for name, one in features.items()
             }
     if (halves := record.stability_selection) is not None:
         shares = {one.feature: format_percent(one.frequency) for one in halves.features if one.feature in names}
         columns["Halves"] = shares | {name: forced[name] for name in record.predictor.coefficients if name in forced}
-    return columns | _make_columns_of_tests(record, names)
+    return columns | _make_columns_of_tests(record, names, steps)
 
 
-def _make_columns_of_tests(record: Record, names: list[str]) -> dict[str, dict[str, str]]:
+def _make_columns_of_tests(
+    record: Record, names: list[str], steps: dict[str, dict[str, float]]
+) -> dict[str, dict[str, str]]:
     """Return the columns of the tests by splits of the rows; a term in no model has the p-value 1.
 
     The p-value of the joint test of a factor is in the row of its first level.
@@ -164,11 +172,15 @@ def _make_columns_of_tests(record: Record, names: list[str]) -> dict[str, dict[s
     first = {term_of[name]: name for name in reversed(names) if name not in adjusted}
     tested = {name: terms.get(term) for term, name in first.items()}
     return {
-        f"{100.0 * tests.level:g}% split interval": {
-            name: format_limits(one.interval_lower, one.interval_upper, bool(record.loss.target.ratio))
+        f"{100.0 * tests.level:g}% split interval{head}": {
+            name: format_limits(
+                step[name] * one.interval_lower, step[name] * one.interval_upper, bool(record.loss.target.ratio)
+            )
             for name, one in tested.items()
             if one and one.interval_lower is not None and one.interval_upper is not None
-        },
+        }
+        for head, step in steps.items()
+    } | {
         "p": {name: format_p_value(one.p_value if one else 1.0) for name, one in tested.items()},
     }
 
@@ -236,10 +248,22 @@ def _describe_request(record: Record, data: Dataset | None) -> dict[str, Any]:
         "has_binary_terms": any(np.isin(column, (0.0, 1.0)).all() for column in columns),
         "adjusted": adjustment_columns(record), "compared": record_tables.describe_model_space(record),
         "model_papers": _find_model_papers(record.loss), "libraries": ", ".join(libraries),
+        "imputed": _describe_imputed_cells(data),
+        "missing_levels": [name for name, words in levels.items() if ABSENT in words],
         "in_time_order": record_words.is_in_time_order(record), "factor_lines": factor_lines(record),
         "grid_sizes": _describe_sizes(sorted(set(ask.taus))), "grid_gammas": _describe_gammas(record),
         "folds_text": record_words.describe_folds, "outer_folds": record_words.outer_folds, "several": several,
     }  # fmt: skip
+
+
+def _describe_imputed_cells(data: Dataset | None) -> str:
+    """Return the number of imputed cells and their columns; empty without data or imputed cells."""
+    if data is None or data.holes is None or data.reading is None or not data.reading.filled:
+        return ""
+    first = {name: data.names.index(data.reading.column_features(name)[0]) for name in data.reading.filled}
+    counts = {name: int(data.holes[:, place].sum()) for name, place in first.items()}
+    listed = abbreviate_list([f"{quoted_name(name)} ({count:,})" for name, count in counts.items()])
+    return f"{several(sum(counts.values()), 'missing value')} of {listed}"
 
 
 def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
@@ -259,13 +283,16 @@ def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
         "inclusion_width": math.ceil(max((100.0 * (one.upper - one.lower) for one in features), default=0.0)),
         "has_few_splits": record.inference is not None and len(record.inference.splits) < FEW_SPLITS,
         "tests_factors": record.inference is not None and bool((record.request.restrictions or NONE).count),
-        "significant_terms": _list_significant_terms(record.inference),
+        "significant_terms": _list_significant_terms(record),
+        "untested": [split.note for split in record.inference.splits if split.note] if record.inference else [],
+        "edges": [_use_symbols(re.split("; try|: ", hint)[0]) for hint in record_words.edge_hints(record)],
         "baseline_lines": list(map(_use_symbols, certified_lines(record))),
         "baseline_papers": [BASELINE_PAPERS[one.method] for one in methods],
         "other_terms": [
             f"{quoted_name(name)} ({count:,})" for name, count in record.chosen_in().items() if name not in model
         ],
         "measures": _list_measures(record), "fit": _fit_on_all_rows(record, data),
+        "separated": separation_lines(record, list(record.predictor.coefficients), data),
         "influential_fold": fold_name(record.folds.spec, data, stable.fold) if data is not None and stable else "",
         "selection_lines": list(map(_move_estimate, record_words.selection_lines(record))),
         "bounds": journal_numbers.describe_bounds, "outward": journal_numbers.round_outward,
@@ -284,11 +311,13 @@ def _move_estimate(line: str) -> str:
     return re.sub(r"stability: |stability( \(.*?\)): (.*)", r"\2\1", line, count=1, flags=re.DOTALL)
 
 
-def _list_significant_terms(tests: Inference | None) -> list[str]:
+def _list_significant_terms(record: Record) -> list[str]:
     """Return the terms whose p-value is at most the family-wise error, with their p-values."""
+    tests, outside = record.inference, ", not in the reported model"
     terms = [one for one in tests.terms if one.p_value <= 1.0 - tests.level] if tests else []
-    values = (f"(p = {format_p_value(one.p_value)})".replace("= <", "< ") for one in terms)
-    return [f"{quoted_name(one.term)} {value}" for one, value in zip(terms, values, strict=True)]
+    values = (f"p = {format_p_value(one.p_value)}".replace("= <", "< ") for one in terms)
+    marks = ["" if draw_tables.is_in_model(record, one.term) else outside for one in terms]
+    return [f"{quoted_name(one.term)} ({p}{mark})" for one, p, mark in zip(terms, values, marks, strict=True)]
 
 
 def _describe_sizes(taus: list[int]) -> str:

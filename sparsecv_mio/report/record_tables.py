@@ -83,7 +83,7 @@ def print_answer(
     record : Record
         Record to print.
     brief : bool
-        True to print only the answer, without the table by tau, the work and hints.
+        True to print only the answer and hints on edges of the grid, without the table by tau and the work.
     held_out : FitQuality, optional
         Quality of the held-out predictions, if they are written to a file.
     full : bool
@@ -103,6 +103,7 @@ def print_answer(
     baseline_tables.print_baselines(console, record, brief)
     print_draws(console, record, brief, full)
     if brief:
+        _print_hints(console, record_words.edge_hints(record))
         return
     if record.nested is not None:
         _print_outer_folds(console, record.nested)
@@ -112,7 +113,11 @@ def print_answer(
         say(console, methods_line(record.work.engine))
         print_plan(console, record)
         print_sources(console, record)
-    for hint in record_words.hints(record):
+    _print_hints(console, record_words.hints(record))
+
+
+def _print_hints(console: Console, hints: Iterable[str]) -> None:
+    for hint in hints:
         console.print(Text.assemble(("hint: ", "bold"), hint))
 
 
@@ -132,7 +137,8 @@ def _uncertified_reason(record: AnyMultiRecord) -> str:
 
 def _print_pair(console: Console, record: records.Record) -> None:
     """Print the reported pair, preceded by the pair with the minimum CV error if that is another one."""
-    reported, least, reason = layout.pair(record.tau, record.gamma), record.least, _uncertified_reason(record)
+    unit, least, reason = record_words.unit_of_tau(record), record.least, _uncertified_reason(record)
+    reported = layout.pair(record.tau, record.gamma, unit)
     gap, pairs = layout.gap_in_words(record.request.gap), record_words.n_unsolved_pairs(record)
     if has_wide_ties(record):
         gap += ", except for ties"
@@ -143,7 +149,12 @@ def _print_pair(console: Console, record: records.Record) -> None:
         status = f"{reason}; not certified" if reason else f"certified, {gap}"
         minimum = f"pair with the minimum CV error {record_words.search_space(record)} ({status})"
         error = mark_estimate(format_number(least.cv_error, _digits(record)), least.estimate)
-        say_titled(console, minimum, f"{layout.pair(least.tau, least.gamma)}, CV error {error}", colour)
+        say_titled(
+            console,
+            minimum,
+            f"{layout.pair(least.tau, least.gamma, unit)}, CV error {error}",
+            colour,
+        )
         settled, colour = ("certified", "green") if record.is_settled else ("not certified", MEANING["limit"][2])
         word = f"reported by {record.rule} ({settled})"
     say_titled(console, word, reported, colour)
@@ -772,7 +783,7 @@ def print_common(
     """
     word, colour = meaning(record)
     word = f"certified choice ({layout.gap_in_words(record.request.gap)})" if record.status == "proved" else word
-    say_titled(console, word, layout.pair(record.tau, record.gamma), colour)
+    say_titled(console, word, layout.pair(record.tau, record.gamma, record_words.unit_of_tau(record)), colour)
     digits = interval_digits([(record.lower, record.upper)])
     ends = format_interval(record.lower, record.upper, digits)
     error = f"CV error {format_number(record.cv_error, digits)} of one subset for all folds, {record.beside_error}"

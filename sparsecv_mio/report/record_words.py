@@ -24,7 +24,7 @@ from sparsecv_mio.digits import (
 )
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus, words_of_terms
 from sparsecv_mio.report.layout import ESTIMATE, mark_estimate
-from sparsecv_mio.units import ACCURATE_RTOL, MAIN_SHARE, MODEL_SHARE, SO_FAR_GAP, TINY
+from sparsecv_mio.units import ACCURATE_RTOL, BASELINES_SHARE, MAIN_SHARE, MODEL_SHARE, SO_FAR_GAP, TINY
 from sparsecv_mio.words import Method, Model, Within
 
 
@@ -185,9 +185,21 @@ def data_line(record: Record | CommonRecord, data: Dataset | None = None) -> str
         rows += f", {int((data.y > 0.0).sum()):,} with {quoted_name(about.target)} = {record.classes.positive}"
     if record.counts is not None and data is not None:
         rows += f" with a total count of {data.y.sum():,.0f}"
-    features = several(limits.n_selectable_features(about.p), "feature")
+    features = several(limits.n_selectable_features(about.p), unit_of_tau(record))
     adjusted = f" and {several(len(limits.adjust), 'adjustment column')}" if limits.adjust else ""
     return f"{rows}; {features}{adjusted}; {describe_folds(record.folds)}"
+
+
+def unit_of_tau(record: Record | CommonRecord) -> str:
+    """Return the unit that tau counts: a term, which may be a factor of several columns, or a feature of one column.
+
+    Parameters
+    ----------
+    record : Record or CommonRecord
+        Record.
+    """
+    limits = record.request.restrictions
+    return "term" if limits is not None and limits.count else "feature"
 
 
 def describe_folds(folds: FoldInfo) -> str:
@@ -276,7 +288,8 @@ def selection_lines(record: Record) -> list[str]:
     if unsolved:
         many = "no fold is solved yet" if unsolved == total else f"{unsolved:,} of {total:,} folds are not solved"
         head = f"stability (estimate: {many})"
-    return [f"{head}: {_compare_with_folds(counts, set(words_of_terms(record.support, factors)), k, fitted)}"]
+    model = set(words_of_terms(record.support, factors))
+    return [f"{head}: {_compare_with_folds(counts, model, k, fitted, unit_of_tau(record))}"]
 
 
 def is_in_time_order(record: Record) -> bool:
@@ -415,7 +428,7 @@ def limit_words(asked: GridRequest) -> str:
 
 
 def _search_limit(record: Record | PathRecord | NearRecord | CommonRecord) -> float | None:
-    """Return the seconds available to the search, without those for outer folds and the final model."""
+    """Return the seconds available to the search, without those for outer folds, baselines and the final model."""
     limit = record.request.time_limit
     if limit is None or not isinstance(record, Record):
         return limit
@@ -424,7 +437,7 @@ def _search_limit(record: Record | PathRecord | NearRecord | CommonRecord) -> fl
         limit *= MAIN_SHARE / (record.nested.outer.k + MAIN_SHARE)
     if request.model == Model.AVERAGE or request.na_within is not None or request.scale_within is not None:
         limit *= 1.0 - MODEL_SHARE
-    return limit
+    return limit if record.baselines is None else (1.0 - BASELINES_SHARE) * limit
 
 
 def has_stopped_early(record: Record | PathRecord | NearRecord | CommonRecord) -> bool:
@@ -546,21 +559,26 @@ def _edge(record: Record, name: str) -> str:
 
 
 def _gamma_hint(record: Record, written: Callable[[str, str], str]) -> str:
-    """Return a hint if the best gamma is at an end of the grid that larger or smaller gammas would move."""
+    """Return a hint if the best or the reported gamma is at an end of the grid that other gammas would move."""
     every = record.continuous
     gammas = record.request.gammas if every is None else (every.low, every.high)
-    least, most, best = min(gammas), max(gammas), record.certificate.gamma
+    least, most = min(gammas), max(gammas)
     if least == most:
         return ""
     near = 1.0 if every is None else (most / least) ** AT_AN_END
-    is_largest = best * near >= most
-    is_smallest = best <= least * near and least > SLIGHT_RIDGE and _gain_of_smaller_gammas(record) >= MIN_GAIN
-    if not is_largest and not is_smallest:
-        return ""
-    low, high = (least, most * DECADE) if is_largest else (least / DECADE, most)
-    wider = f"{low:.4g}{RANGE_SIGN}{high:.4g}" if every is not None else extend_gammas(gammas, upwards=is_largest)
-    end = "largest" if is_largest else "smallest"
-    return f"{_edge(record, 'gamma')} is the {end} of the grid; try {written('gamma', wider)}"
+    pairs = {_edge(record, "gamma"): record.certificate, "the gamma of the reported pair": record}
+    for words, pair in pairs.items():
+        is_smallest = pair.gamma <= least * near and least > SLIGHT_RIDGE
+        if is_largest := pair.gamma * near >= most:
+            low, high = least, most * DECADE
+        elif is_smallest and _gain_of_smaller_gammas(record, pair.tau) >= MIN_GAIN:
+            low, high = least / DECADE, most
+        else:
+            continue
+        wider = f"{low:.4g}{RANGE_SIGN}{high:.4g}" if every is not None else extend_gammas(gammas, upwards=is_largest)
+        end = "largest" if is_largest else "smallest"
+        return f"{words} is the {end} of the grid; try {written('gamma', wider)}"
+    return ""
 
 
 def extend_gammas(gammas: Sequence[float], upwards: bool) -> str:
@@ -599,12 +617,12 @@ def extend_gammas(gammas: Sequence[float], upwards: bool) -> str:
     return ",".join([*old, *more] if upwards else [*more, *old])
 
 
-def _gain_of_smaller_gammas(record: Record) -> float:
-    """Return the share of the CV error that gammas below the grid may gain, by a line through its two smallest gammas.
+def _gain_of_smaller_gammas(record: Record, tau: int) -> float:
+    """Return the share of a CV error that gammas below the grid may gain, by a line through the two smallest gammas.
 
     The share is infinite if the two CV errors are not both known.
     """
-    rows = sorted((row for row in record.table if row.tau == record.certificate.tau), key=lambda row: row.gamma)
+    rows = sorted((row for row in record.table if row.tau == tau), key=lambda row: row.gamma)
     if record.continuous is not None or len(rows) < 2 or rows[0].estimate or rows[1].estimate:
         return math.inf
     (low, at_low), (high, at_high) = ((row.gamma, row.cv_error) for row in rows[:2])
@@ -681,16 +699,16 @@ def _hint_on_early_end(record: Record) -> str:
     return f"{why}, because rounding errors hide which subsets are best; {easier}"
 
 
-def _compare_with_folds(counts: Mapping[str, int], model: set[str], k: int, fitted: str) -> str:
+def _compare_with_folds(counts: Mapping[str, int], model: set[str], k: int, fitted: str, unit: str) -> str:
     """Return which features of a model all folds choose, and the counts of the other features."""
     n_common = sum(count == k for name, count in counts.items() if name in model)
     some = [f"{quoted_name(name)} by {count:,}" for name, count in counts.items() if name in model and count < k]
     besides = [f"{quoted_name(name)} by {count:,}" for name, count in counts.items() if name not in model]
-    common = f"all {fitted} select the features of this model"
+    common = f"all {fitted} select the {unit}s of this model"
     if n_common < len(model):
-        common = f"no feature of this model is selected by all {fitted}"
+        common = f"no {unit} of this model is selected by all {fitted}"
         if n_common:
-            features, verb = several(len(model), "feature"), "is" if n_common == 1 else "are"
+            features, verb = several(len(model), unit), "is" if n_common == 1 else "are"
             common = f"{n_common} of the {features} of this model {verb} selected by all {fitted}"
     clauses = [f"{common}, {abbreviate_list(some)}" if some else common]
     clauses += [f"also selected, but not in this model: {abbreviate_list(besides)}"] if besides else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from matplotlib.figure import Figure
 from sparsecv_mio.certificate.read_back import read_record
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
+from sparsecv_mio.report.draw_tables import summarise_draws
+from sparsecv_mio.report.publication import make_publication
 
 
 @pytest.fixture
@@ -45,7 +48,9 @@ def test_answer_record_report_and_verification(table: str, tmp_path: Path, capsy
         assert [label.get_text() for label in ax.get_yticklabels()][0] == "a" and "bootstrap" in ax.get_title("left")
     assert run([*words, "--quiet"]) == 0
     quiet = capsys.readouterr().out
-    assert "6 bootstrap draws of 30 rows" in quiet and "Most frequent models" not in quiet
+    assert "\n\nbootstrap of the whole procedure: 6 bootstrap draws of 30 rows" in quiet  # no title above no table
+    assert "\n\nstability selection: 6 halves" in quiet and "Most frequent models" not in quiet
+    assert "hint: the best gamma is the smallest of the grid" in quiet
 
 
 def test_inference_by_splits(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,18 +61,39 @@ def test_inference_by_splits(table: str, tmp_path: Path, capsys: pytest.CaptureF
     assert run(words) == 0
     said = capsys.readouterr().out
     assert "6 halves of 30 rows (seed 0), each searched again" in said
-    assert (
-        "features with a p-value of at most 0.05: a (family-wise error at most 0.05)" in said and "95% interval" in said
-    )
+    assert "terms with a p-value of at most 0.05: a (family-wise error at most 0.05)" in said and "95% interval" in said
     record = read_record(answer)
     assert isinstance(record, Record) and record.inference is not None and len(record.inference.splits) == 6
     assert run(["verify", answer, table, "-q"]) == 0
     assert "only read: models that halves of the rows chose" in capsys.readouterr().out
     assert run(["report", answer, "-o", str(tmp_path / "report.md")]) == 0
-    assert "Tests of features on the halves that did not choose them" in (tmp_path / "report.md").read_text("utf-8")
+    assert "Tests of terms on the halves that did not choose them" in (tmp_path / "report.md").read_text("utf-8")
     assert run([*words, "--quiet"]) == 0  # the stored halves with warm starts are not those of the tests
     assert read_record(answer).inference == record.inference  # type: ignore[union-attr]
     assert len(Path(stored).read_text("utf-8").splitlines()) == 1 + 6 + 6
+
+
+def test_a_significant_term_outside_the_model_is_marked(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("statsmodels")
+    answer = str(tmp_path / "answer.json")
+    words = ["solve", table, "-t", "y", "--gamma", "0.1", "--tau", "1", "--folds", "3", "--infer", "splits:4"]
+    assert run([*words, "--quiet", "--json", answer]) == 0
+    assert "terms with a p-value of at most 0.05: a (family" in capsys.readouterr().out
+    record = read_record(answer)
+    assert isinstance(record, Record)
+    summary = summarise_draws(replace(record, coefficients={"b": 1.0}))[0]
+    assert "a (not in the reported model) (family-wise error" in summary.lines[2]
+
+
+def test_the_limit_of_the_command_is_recorded(table: str, tmp_path: Path) -> None:
+    answer = str(tmp_path / "answer.json")
+    words = ["solve", table, "-t", "y", "--gamma", "0.1", "--tau", "1", "--folds", "3", "--baselines", "ridge"]
+    assert run([*words, "--time-limit", "50", "--quiet", "--json", answer]) == 0
+    record = read_record(answer)
+    assert isinstance(record, Record) and record.request.time_limit == 50.0
+    assert "time limit 50 s" in make_publication(record).methods
 
 
 @pytest.mark.parametrize(

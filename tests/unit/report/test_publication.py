@@ -34,7 +34,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.report.draw_tables import summarise_draws
 from sparsecv_mio.report.journal_numbers import format_column, round_outward
-from sparsecv_mio.report.publication import cited_keys, make_publication, publication_text
+from sparsecv_mio.report.publication import cited_keys, make_publication, print_pair, publication_text
 from sparsecv_mio.report.references import bibliography, find_references
 from sparsecv_mio.search.api import cross_validate
 
@@ -90,7 +90,15 @@ def test_the_caption_claims_what_is_certified(record: Record, simplest: Record) 
         (replace(limit, lower=0.0, upper=math.inf), ["No bound on the minimum is certified"]),
         (replace(limit, status="interrupted"), ["it is not certified to be the minimum (interrupted)"]),
         (replace(limit, status="doubtful"), ["not certified to be the minimum (an independent refit disagrees"]),
-        (simplest, ["The pair was chosen by the one-standard-error rule", "(choice certified)", "The pair τ = "]),
+        (
+            simplest,
+            [
+                "The pair was chosen by the one-standard-error rule",
+                "(choice certified)",
+                "The pair τ = ",
+                f"The CV error of the reported pair, {print_pair(simplest.tau, simplest.gamma)}, is ",
+            ],
+        ),
         (replace(simplest, one_se=OneSe(1.0, True)), ["(choice not certified)"]),
         (replace(record, refit=replace(record.refit, proved=False)), ["the subset is not certified to be the best"]),
         (replace(record, cv_error=math.inf), ["The CV error of this pair is not known"]),
@@ -100,6 +108,16 @@ def test_the_caption_claims_what_is_certified(record: Record, simplest: Record) 
         is_claimed = "has the minimum CV error over the grid, certified" in caption
         assert is_claimed == (found.status == "proved"), caption
         assert ("an estimate" in caption) == (found.estimate and math.isfinite(found.cv_error))
+
+
+def test_edges_of_the_grid_are_stated(record: Record, simplest: Record) -> None:
+    assert "The best γ is the smallest of the grid." in make_publication(record).results
+    gammas = record.request.gammas
+    assert simplest.least is not None
+    minimum = replace(simplest.least, gamma=sorted(gammas)[1])
+    for end, gamma in (("largest", max(gammas)), ("smallest", min(gammas))):
+        text = make_publication(replace(simplest, least=minimum, gamma=gamma)).results
+        assert f"The γ of the reported pair is the {end} of the grid." in text
 
 
 def test_rounded_bounds_state_no_more_than_the_exact_ones() -> None:
@@ -266,7 +284,10 @@ def test_tests_by_splits_add_columns(record: Record) -> None:
         TermInference(second, 3, 0.2, 1.0, None, None),
         TermInference("other", 3, 0.04, 1.0, None, None),
     )
-    splits = tuple(SplitResult(i, record.gamma, 2, (first, second), "proved", 0.0) for i in range(4))
+    notes = ["", "", "", "the rows are separated"]
+    splits = tuple(
+        SplitResult(i, record.gamma, 2, (first, second), "proved", 0.0, note=note) for i, note in enumerate(notes)
+    )
     plan = DrawPlan(5, 7, "rows", record.data.n, False, 1e-4)
     drawn = replace(record, inference=Inference(plan, 0.95, "classical", splits, terms))
     made = make_publication(drawn)
@@ -274,7 +295,13 @@ def test_tests_by_splits_add_columns(record: Record) -> None:
     cells = {name: row[-2:] for name, *row in made.table.rows}
     assert cells[first] == ["-0.50 to 2.00", "<0.001"] and cells[second] == ["", "0.200"]
     assert all(cells[name] == ["", "1.000"] for name in record.support[2:]) and cells["(intercept)"] == ["", ""]
-    assert f"at most 0.05 are {first} (p < 0.001), other (p = 0.040); 4 of the 4 choices" in made.results
+    assert f"are {first} (p < 0.001), other (p = 0.040, not in the reported model); 4 of the 4" in made.results
+    assert "1 of the 4 halves tested no term (the rows are separated)." in made.results
+    per_deviation = dict(zip(data().names, data().X.std(axis=0), strict=True))[first]
+    table = make_publication(drawn, data()).table
+    row = next(row for row in table.rows if row[0] == first)
+    ends = [float(end) for end in row[table.head.index("95% split interval, 1 SD")].split(" to ")]
+    assert ends == pytest.approx([-0.5 * per_deviation, 2.0 * per_deviation], rel=0.01)
     assert "come from 4 splits and depend strongly on the seed" in made.results
     many = replace(drawn, inference=replace(drawn.inference, splits=splits * 5))
     assert "depend strongly" not in make_publication(many).results
@@ -307,10 +334,21 @@ def test_preprocessing_is_stated(tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     frame.to_csv(file, index=False)
     dropped = make_publication(sc.solve(file, "y", na="drop", encode="onehot", **asked)).methods
-    assert "We dropped 1 row with missing values." in dropped and "We encoded 1 text column as 0/1" in dropped
+    assert (
+        "We dropped 1 row with a missing value of the target or of a feature." in dropped
+        and "We encoded 1 text column as 0/1" in dropped
+    )
     imputed = sc.solve(file, "y", na="mean", drop=["sex"], force_in="b", **asked)
     made = make_publication(imputed)
-    assert "Missing values of 1 column were imputed by the mean of all rows" in made.methods
+    assert "We imputed missing values of 1 column by the mean of all rows" in made.methods
+    with_data = make_publication(imputed, sc.read_dataset(file, "y", na="mean", drop=["sex"])).methods
+    assert "We imputed 1 missing value of b (1) by the mean of all rows" in with_data
+    frame["sex"] = ["f", "m", "x", None] * 10
+    frame.loc[3, "y"] = np.nan
+    frame.to_csv(file, index=False)
+    text = make_publication(sc.solve(file, "y", na="mean", encode="onehot", **asked)).methods
+    assert "We dropped 1 row without a value of the target." in text
+    assert "Missing values of sex were a level of their own, (missing)." in text
     assert "No values were missing" not in made.methods + dropped
     assert next(row for row in made.table.rows if row[0] == "b")[-1] == "forced"
 

@@ -17,6 +17,7 @@ from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.report import record_words
 from sparsecv_mio.report.coefficients import overdispersion_note, ratio_columns, scatter_lines
 from sparsecv_mio.report.fit_tables import print_fit, print_path
+from sparsecv_mio.report.publication import make_publication
 from sparsecv_mio.report.record_report import report_text
 from sparsecv_mio.report.record_tables import print_answer
 from sparsecv_mio.targets import Loss
@@ -48,6 +49,16 @@ def test_ratios_are_per_unit_and_per_standard_deviation() -> None:
     assert cells == {"a": ["1.649", "2.718"], "b": ["0.7788", "0.3679"]}
     assert ratio_columns(Loss.POISSON, {"a": 0.5}, None) == (["rate ratio per unit"], {"a": ["1.649"]})
     assert ratio_columns(Loss.SQUARED, {"a": 0.5}, data) == ([], {})
+
+
+def test_separated_classes_are_stated() -> None:
+    for y, is_separated in ((X[:, 0] > 0.0, True), (TARGETS["logistic"], False)):
+        data = sc.Dataset.from_arrays(X, np.asarray(y, dtype=float), ["a", "b", "c"])
+        record = sc.solve(data, folds=3, gammas=[0.1], taus=[1], loss="logistic", threads=1)
+        line = "the terms of this model separate the two classes: the odds ratios are finite only because of the ridge"
+        assert any(line in one for one in scatter_lines(record, record, data)) == is_separated
+        assert (line[:50].capitalize() in make_publication(record, data).results) == is_separated
+    assert ratio_columns(Loss.LOGISTIC, {"a": 63.0}, None)[1] == {"a": [">1e6"]}
 
 
 @pytest.mark.parametrize("kind", WORDS)

@@ -410,11 +410,11 @@ def test_columns_of_a_factor_are_one_feature_in_the_line_on_stability() -> None:
     assert record.support == ("city=a", "city=b", "city=c", "x")
     moved = replace(record, support=(*record.support[:3], "z"))
     assert (
-        "1 of the 2 features of this model is selected by all 5 fold models (each fitted without one fold), z by 0"
+        "1 of the 2 terms of this model is selected by all 5 fold models (each fitted without one fold), z by 0"
         in (stability_lines(moved)[0])
     )
-    assert "select the features of this model" in stability_lines(record)[0]
-    assert data_line(record, given) == "60 rows; 3 features; 5 random folds (seed 0)"
+    assert "select the terms of this model" in stability_lines(record)[0]
+    assert data_line(record, given) == "60 rows; 3 terms; 5 random folds (seed 0)"
 
 
 def test_smaller_gammas_are_proposed_only_where_they_may_help() -> None:
