@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from sparsecv_mio.certificate.json_text import Bound, Coefficients, Count, Gamma, Number, Seconds
 from sparsecv_mio.certificate.parts import Status, make_frame
@@ -206,12 +206,14 @@ class Baselines:
 class SplitTest:
     """The test of a term of the model that half of the rows chose, on the other rows.
 
-    `p_value` is that of the hypothesis that the coefficients of the term are 0; it is 1 if the other rows cannot test
-    the term. `estimate` and `standard_error` are null for such a term and for a factor of several columns.
+    `p_value` is that of the hypothesis that the coefficients of the term are 0, with `df` denominator degrees of
+    freedom; they are 1 and 0 if the other rows cannot test the term. `estimate` and `standard_error` are null for such
+    a term and for a factor of several columns.
     """
 
     term: str
     p_value: Number = 1.0
+    df: Number = 0.0
     estimate: Number | None = None
     standard_error: Number | None = None
 
@@ -220,8 +222,8 @@ class SplitTest:
 class SplitResult:
     """The model that half of the rows chose, and the tests of its terms on the other `n_test` rows.
 
-    `df` is the denominator degrees of freedom of the tests. `note` is the reason why no term could be tested; empty if
-    there is none. If no model could be chosen, `gamma` and `gap` are null and `status` is `failed`.
+    `note` is the reason why no term could be tested; empty if there is none. If no model could be chosen, `gamma` and
+    `gap` are null and `status` is `failed`.
     """
 
     split: Count
@@ -231,7 +233,6 @@ class SplitResult:
     status: str
     gap: Bound
     n_test: Count = 0
-    df: int = 0
     tests: tuple[SplitTest, ...] = ()
     note: str = ""
 
@@ -241,7 +242,7 @@ class TermInference:
     """The combined results of a term that `n_chosen` models contain: its p-value, and the interval of its coefficient.
 
     `estimate` is the median of the estimates of the splits. `interval_lower` and `interval_upper` are null if the
-    interval is not finite.
+    interval is not finite, and if it is empty: `is_empty` is true if the combined test rejects every value.
     """
 
     term: str
@@ -250,6 +251,7 @@ class TermInference:
     estimate: Number | None
     interval_lower: Number | None
     interval_upper: Number | None
+    is_empty: bool = False
 
 
 @dataclass(frozen=True)
@@ -257,12 +259,10 @@ class Inference:
     """Tests of terms on rows that did not choose them, combined over random splits of the rows.
 
     `plan` has the number of requested splits, and the units that are in one half as a whole. `level` is the level of
-    all intervals together. `covariance` is `jackknife` with row weights and with groups. A term in no model has the
-    p-value 1 and no entry in `terms`.
+    all intervals together. A term in no model has the p-value 1 and no entry in `terms`.
     """
 
     plan: DrawPlan
     level: Number
-    covariance: Literal["classical", "jackknife"]
     splits: tuple[SplitResult, ...]
     terms: tuple[TermInference, ...]

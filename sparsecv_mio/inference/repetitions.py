@@ -115,7 +115,7 @@ class Repetition:
             halves = StabilitySelection(plan, self.level, 0, 0.0, 0, 0.0, (), 0, (), found.models, found.failed)
             return replace(record, stability_selection=summarise_stability_selection(record, dataset, halves))
         choices: list[Choice] = sorted([*found.models, *found.failed], key=lambda choice: choice.draw)
-        tests = Inference(plan, self.level, "classical", tuple(map(_describe_split, choices)), ())
+        tests = Inference(plan, self.level, tuple(map(_describe_split, choices)), ())
         return replace(record, inference=summarise_inference(record, dataset, folds, tests))
 
 

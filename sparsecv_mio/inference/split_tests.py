@@ -23,10 +23,12 @@ Markov's inequality gives the claim. []
 excludes 0 only if `P_j <= a`. If a coefficient is the same in all models that contain it, all intervals together
 contain such coefficients with probability `1 - a`. An interval is finite only if at least g B models contain the term.
 
-**Test of a term.** Squared error: least squares and t tests. Logistic loss: maximum likelihood and Wald tests. Poisson
-loss: the same with the dispersion `max(1, X^2 / df)`. The tests use the t or F distribution with df = rows minus rank.
-If rows have weights, or folds keep groups of rows together, the covariance is the jackknife CR3 over rows or groups
-(Bell and McCaffrey 2002) of one Newton step, and df = rows or groups minus rank.
+**Test of a term.** Squared error: least squares. Logistic and Poisson loss: maximum likelihood. The covariance is the
+jackknife CR3 over rows, or over groups that folds keep together, of one Newton step. Errors may have unequal variances.
+The tests use the t distribution with the degrees of freedom of Satterthwaite (Bell and McCaffrey 2002): those of a
+chi-squared distribution with the mean and variance that the estimated variance has if all errors have equal variances.
+A term of q columns has the smallest number `df` of its columns, and `(df - q + 1) / (df q)` times the Wald statistic is
+compared with the F distribution with q and `df - q + 1` degrees of freedom (Hotelling).
 """
 
 from __future__ import annotations
@@ -60,23 +62,20 @@ from sparsecv_mio.words import Intercept
 INVERSE_SHARE = 20  # a term that less than 1 / 20 of the models contain has the p-value 1
 DEPENDENT_RTOL = 1e-9  # share of the largest singular value of unit columns, up to which columns are dependent
 MIN_UNEXPLAINED = 1e-9  # eigenvalue of I - H of a cluster, up to which the cluster alone determines a coefficient
+CONSTANT_RTOL = 1e-12  # relative size of deviations from the mean up to which a column is constant
 CONVERGED_RTOL = 1e-12  # relative change of the deviance at which a fit ends
 REFIT_RTOL = 1e-7  # relative difference of numbers of two fits that converged separately
 SURE = 1e-30  # p-values below this number count as equal
-TOO_FEW, SEPARATED, ALONE = (
-    "too few rows or groups for the coefficients",
-    "the rows are separated, so coefficients are not finite",
-    "a single group or row determines a coefficient",
-)
+TOO_FEW = "too few rows or groups for the coefficients"
+SEPARATED = "the rows are separated, so coefficients are not finite"
 
 
 class _Fit(NamedTuple):
-    """Coefficients of a fit without penalty, with the weights and residuals of its last weighted least-squares step."""
+    """Coefficients of a fit without penalty, their jackknife covariance, and the degrees of freedom of each one."""
 
     coefficients: FloatArray
     covariance: FloatArray
-    weights: FloatArray
-    residuals: FloatArray
+    df: FloatArray
 
 
 def _counts_and_factor(n_splits: int) -> tuple[IntArray, float]:
@@ -104,7 +103,7 @@ def combine_p_values(p_values: FloatArray) -> float:
 
 
 def combine_intervals(
-    tests: Sequence[tuple[float, float, int, int]], n_splits: int, level: float
+    tests: Sequence[tuple[float, float, float, int]], n_splits: int, level: float
 ) -> tuple[float, float] | None:
     """Return the interval of a coefficient that contains every value whose combined p-value exceeds `1 - level`.
 
@@ -120,7 +119,7 @@ def combine_intervals(
     Returns
     -------
     tuple of two float, or None
-        Bounds; None if the interval is not finite, or if every value is rejected.
+        Bounds; None if the interval is not finite. The lower bound is above the upper one if every value is rejected.
 
     Examples
     --------
@@ -134,9 +133,8 @@ def combine_intervals(
         return None
     estimate, error, df, size = (np.array(column, dtype=np.float64) for column in zip(*tests, strict=True))
     reach = error * stats.t.isf((1.0 - level) * k[:, None] / (factor * n_splits * 2.0 * size), df)
-    ends = [_find_outermost_value(sign * estimate - reach, sign * estimate + reach, k) for sign in (1.0, -1.0)]
-    low, high = ends[0], -ends[1]
-    return (low, high) if low <= high else None
+    low, high = (_find_outermost_value(sign * estimate - reach, sign * estimate + reach, k) for sign in (1.0, -1.0))
+    return low, -high
 
 
 def _find_outermost_value(lower: FloatArray, upper: FloatArray, k: IntArray) -> float:
@@ -154,8 +152,8 @@ def test_terms(
     adjusted: Sequence[str],
     loss: Loss,
     has_intercept: bool,
-    clusters: IntArray | None,
-) -> tuple[tuple[SplitTest, ...], int, str]:
+    clusters: IntArray,
+) -> tuple[tuple[SplitTest, ...], str]:
     """Return the tests of the terms of a model on rows that did not choose it.
 
     Parameters
@@ -170,36 +168,30 @@ def test_terms(
         Loss of the model.
     has_intercept : bool
         True if the model has an intercept.
-    clusters : (n,) int array, optional
-        Group of each row; None if the rows are independent and have no weights.
+    clusters : (n,) int array
+        Unit of each row: itself, or its group.
 
     Returns
     -------
     tests : tuple of SplitTest
         Test of each term.
-    df : int
-        Denominator degrees of freedom; at most 0 if there are too few rows or groups.
     note : str
         Reason why no term could be tested; empty if there is none.
     """
     Z, places = _make_columns(rows, terms, adjusted, has_intercept)
     estimable, independent = _find_estimable(Z)
-    df = (rows.n if clusters is None else len(np.unique(clusters))) - len(independent)
-    note = TOO_FEW if df < 1 else ""
+    note = TOO_FEW if len(np.unique(clusters)) <= len(independent) else ""
     kept = Z[:, independent]
     if not note and not loss.is_quadratic and are_rows_separated(kept, rows.y, loss):
         note = SEPARATED
-    fit = None if note else _fit(kept, rows, loss, df)
-    if fit is not None and clusters is not None:
-        covariance = jackknife_covariance(kept, fit.weights, fit.residuals, clusters)
-        fit, note = (None, ALONE) if covariance is None else (fit._replace(covariance=covariance), "")
+    fit = None if note else _fit(kept, rows, loss, clusters)
     place = {column: i for i, column in enumerate(independent.tolist())}
     tests = []
     for columns, own in zip(terms, places, strict=True):
         name = word_of_factor(columns) if len(columns) > 1 else columns[0]
         is_testable = fit is not None and len(own) > 0 and bool(estimable[own].all())
-        tests.append(_test_term(name, fit, [place[j] for j in own], df) if is_testable and fit else SplitTest(name))
-    return tuple(tests), df, note
+        tests.append(_test_term(name, fit, [place[j] for j in own]) if is_testable and fit else SplitTest(name))
+    return tuple(tests), note
 
 
 def _make_columns(
@@ -207,14 +199,18 @@ def _make_columns(
 ) -> tuple[FloatArray, list[list[int]]]:
     """Return the intercept, the adjusted columns and the columns of the terms, and the places of each term.
 
-    The first level of a factor is left out if the intercept and the other levels determine it.
+    Columns are centred if there is an intercept, because a large mean would hide their variation from the checks. The
+    first level of a factor is left out if the intercept and the other levels determine it.
     """
-    index = {name: j for j, name in enumerate(rows.names)}
+    index, X = {name: j for j, name in enumerate(rows.names)}, rows.X
     first = [np.ones((rows.n, 1))] if has_intercept else []
-    base = np.hstack([*first, rows.X[:, [index[name] for name in adjusted]]])
+    if has_intercept:
+        X = X - X.mean(axis=0)
+        X = X * (np.linalg.norm(X, axis=0) > CONSTANT_RTOL * np.linalg.norm(rows.X, axis=0))
+    base = np.hstack([*first, X[:, [index[name] for name in adjusted]]])
     blocks, places, count = [base], list[list[int]](), base.shape[1]
     for columns in terms:
-        block = rows.X[:, [index[name] for name in columns]]
+        block = X[:, [index[name] for name in columns]]
         if len(columns) > 1 and not _find_estimable(np.hstack([base, block]))[0][base.shape[1] :].all():
             block = block[:, 1:]
         blocks.append(block)
@@ -235,7 +231,7 @@ def _find_estimable(Z: FloatArray) -> tuple[BoolArray, IntArray]:
     return is_estimable, np.sort(order[:rank])
 
 
-def _fit(Z: FloatArray, rows: Dataset, loss: Loss, df: int) -> _Fit:
+def _fit(Z: FloatArray, rows: Dataset, loss: Loss, clusters: IntArray) -> _Fit:
     """Fit independent columns without a penalty by statsmodels: least squares, or maximum likelihood."""
     from statsmodels.genmod import families
     from statsmodels.genmod.generalized_linear_model import GLM
@@ -250,17 +246,16 @@ def _fit(Z: FloatArray, rows: Dataset, loss: Loss, df: int) -> _Fit:
         warnings.simplefilter("ignore")  # rare warnings on convergence, after which the standard errors are huge
         model = GLM(rows.y, Z / unit, family, offset=offset, var_weights=weights)
         fit = model.fit(atol=0.0, rtol=CONVERGED_RTOL, scale=1.0)
-    dispersion = 1.0 if target.has_classes else max(1.0 * target.has_counts, float(fit.pearson_chi2) / df)
-    covariance = np.asarray(fit.normalized_cov_params) * dispersion / np.outer(unit, unit)
     variance = family.variance(fit.fittedvalues)
     residuals = (rows.y - fit.fittedvalues) / variance
-    return _Fit(np.asarray(fit.params) / unit, covariance, weights * variance, residuals)
+    covariance, df = jackknife_covariance(Z / unit, weights * variance, residuals, clusters)
+    return _Fit(np.asarray(fit.params) / unit, covariance / np.outer(unit, unit), df)
 
 
 def jackknife_covariance(
     Z: FloatArray, weights: FloatArray, residuals: FloatArray, clusters: IntArray
-) -> FloatArray | None:
-    """Return the jackknife covariance CR3 of weighted least squares; None if one cluster determines a coefficient.
+) -> tuple[FloatArray, FloatArray]:
+    """Return the jackknife covariance CR3 of weighted least squares, and the degrees of freedom of each coefficient.
 
     Parameters
     ----------
@@ -270,33 +265,52 @@ def jackknife_covariance(
         Weights and residuals of the rows.
     clusters : (n,) int array
         Cluster of each row.
+
+    Returns
+    -------
+    covariance : (k, k) array
+        Covariance of the coefficients.
+    df : (k,) array
+        Degrees of freedom of Satterthwaite; 0 for a coefficient that a single cluster determines.
     """
-    root = np.sqrt(weights)
+    root, k = np.sqrt(weights), Z.shape[1]
     orthogonal, triangle = np.linalg.qr(Z * root[:, None])
     scaled, order = root * residuals, np.argsort(clusters, kind="stable")
     members = np.split(order, np.flatnonzero(np.diff(clusters[order])) + 1)
-    changes = np.empty((len(members), Z.shape[1]))
+    columns = np.linalg.inv(triangle).T  # the inner product of column j with Q'y is coefficient j
+    changes, is_alone = np.empty((len(members), k)), np.zeros(k, dtype=np.bool_)
+    mean, squares, products = np.zeros(k), np.zeros(k), np.zeros((k, k, k))
     for place, rows in enumerate(members):
         Q = orthogonal[rows]
-        left, axes = np.linalg.eigh(np.eye(Q.shape[1]) - Q.T @ Q)
-        if left[0] <= MIN_UNEXPLAINED:
-            return None
-        changes[place] = axes @ ((axes.T @ (Q.T @ scaled[rows])) / left)
+        left, axes = np.linalg.eigh(np.eye(k) - Q.T @ Q)
+        is_lost = left <= MIN_UNEXPLAINED
+        inverse = np.where(is_lost, 0.0, 1.0 / np.where(is_lost, 1.0, left))
+        turned = axes.T @ columns
+        is_alone |= np.any(np.abs(turned[is_lost]) > REFIT_RTOL * np.linalg.norm(columns, axis=0), axis=0)
+        changes[place] = axes @ (inverse * (axes.T @ (Q.T @ scaled[rows])))
+        pulled = axes @ ((inverse[:, None] - 1.0) * turned)  # Q' (I - Q Q')^-1 Q times the columns
+        of_cluster = (columns * pulled).sum(axis=0)
+        mean += of_cluster
+        squares += of_cluster**2 - (pulled**2).sum(axis=0) ** 2
+        products += pulled.T[:, :, None] * pulled.T[:, None, :]
     moved = np.linalg.solve(triangle, changes.T)
-    return (len(members) - 1) / len(members) * moved @ moved.T
+    covariance = (len(members) - 1) / len(members) * moved @ moved.T
+    df = mean**2 / (squares + (products**2).sum(axis=(1, 2)))
+    return covariance, np.where(is_alone, 0.0, df)
 
 
-def _test_term(name: str, fit: _Fit, places: list[int], df: int) -> SplitTest:
+def _test_term(name: str, fit: _Fit, places: list[int]) -> SplitTest:
     """Return the Wald test that the coefficients of a term are 0; a single coefficient has an estimate."""
     b, V = fit.coefficients[places], fit.covariance[np.ix_(places, places)]
-    error = np.sqrt(np.diag(V))
-    if not np.all(np.isfinite(error) & (error > 0.0)):
+    error, df = np.sqrt(np.diag(V)), float(fit.df[places].min())
+    rest = df - len(b) + 1.0
+    if not np.all(np.isfinite(error) & (error > 0.0)) or rest <= 0.0:
         return SplitTest(name)
     root = np.linalg.lstsq(V / np.outer(error, error), b / error, rcond=None)[0]
-    p_value = float(stats.f.sf((b / error) @ root / len(b), len(b), df))
+    p_value = float(stats.f.sf((b / error) @ root * rest / (df * len(b)), len(b), rest))
     if len(b) > 1:
-        return SplitTest(name, p_value)
-    return SplitTest(name, p_value, float(b[0]), float(error[0]))
+        return SplitTest(name, p_value, df)
+    return SplitTest(name, p_value, df, float(b[0]), float(error[0]))
 
 
 def combine_splits(splits: Sequence[SplitResult], level: float) -> tuple[TermInference, ...]:
@@ -312,19 +326,21 @@ def combine_splits(splits: Sequence[SplitResult], level: float) -> tuple[TermInf
     combined = []
     for name in dict.fromkeys(test.term for split in splits for test in split.tests):
         found = [
-            (place, split.df, len(split.tests), test)
+            (place, len(split.tests), test)
             for place, split in enumerate(splits) for test in split.tests if test.term == name
         ]  # fmt: skip
         p_values = np.ones(len(splits))
-        for place, _, size, test in found:
+        for place, size, test in found:
             p_values[place] = size * test.p_value
         tests = [
-            (test.estimate, test.standard_error, df, size)
-            for _, df, size, test in found if test.estimate is not None and test.standard_error is not None
+            (test.estimate, test.standard_error, test.df, size)
+            for _, size, test in found if test.estimate is not None and test.standard_error is not None
         ]  # fmt: skip
         lower, upper = combine_intervals(tests, len(splits), level) or (None, None)
+        is_empty = lower is not None and upper is not None and lower > upper
+        ends = (None, None) if is_empty else (lower, upper)
         estimate = float(np.median([test[0] for test in tests])) if tests else None
-        combined.append(TermInference(name, len(found), combine_p_values(p_values), estimate, lower, upper))
+        combined.append(TermInference(name, len(found), combine_p_values(p_values), estimate, *ends, is_empty))
     return tuple(sorted(combined, key=lambda term: (term.p_value, -term.n_chosen)))
 
 
@@ -346,9 +362,6 @@ def summarise_inference(record: Record, dataset: Dataset, folds: FoldPlan, found
     has_intercept, together = record.data.intercept != Intercept.NONE, dict[str, tuple[str, ...]]()
     for columns in limits.count:
         together |= dict.fromkeys(columns, columns)
-    clusters = None if dataset.row_weights is None else np.arange(dataset.n)
-    if len(units.stratum) < dataset.n:
-        clusters = units.of_row
     halves = list(half_draws(dataset, folds, found.splits[-1].split + 1, found.plan.seed))
     splits = []
     for split in found.splits:
@@ -356,13 +369,12 @@ def summarise_inference(record: Record, dataset: Dataset, folds: FoldPlan, found
         split = replace(split, n_test=len(rows))
         if split.gamma is not None:
             terms = list(dict.fromkeys(together.get(name, (name,)) for name in split.support))
-            groups = None if clusters is None else clusters[rows]
-            tests, df, note = test_terms(dataset.take(rows), terms, limits.adjust, record.loss, has_intercept, groups)
-            split = replace(split, df=df, tests=tests, note=note)
+            groups = units.of_row[rows]
+            tests, note = test_terms(dataset.take(rows), terms, limits.adjust, record.loss, has_intercept, groups)
+            split = replace(split, tests=tests, note=note)
         splits.append(split)
     plan = replace(found.plan, units=units.name, n_units=len(units.stratum), by_class=units.is_stratified)
-    covariance: Any = "classical" if clusters is None else "jackknife"
-    return Inference(plan, found.level, covariance, tuple(splits), combine_splits(splits, found.level))
+    return Inference(plan, found.level, tuple(splits), combine_splits(splits, found.level))
 
 
 def check_inference(checks: Checks, record: Record, dataset: Dataset, folds: FoldPlan) -> None:
@@ -397,11 +409,10 @@ def check_inference(checks: Checks, record: Record, dataset: Dataset, folds: Fol
         checks.require(False, "folds", str(error))
         return
     for i, (said, tested) in enumerate(zip(found.splits, again.splits, strict=True)):
-        checks.compare_fields(f"inference.splits[{i}]", said, tested, ("n_test", "df", "note"))
+        checks.compare_fields(f"inference.splits[{i}]", said, tested, ("n_test", "note"))
         checks.compare_parts(f"inference.splits[{i}].tests", said.tests, tested.tests, _allow_rounding)
     checks.compare_parts("inference.terms", found.terms, combine_splits(found.splits, found.level), _allow_rounding)
     checks.compare_fields("inference.plan", found.plan, again.plan, ("units", "n_units", "by_class"))
-    checks.compare_fields("inference", found, again, ("covariance",))
     left_out = found.plan.truncated <= requested - len(numbers)
     checks.require(left_out, "inference.plan.truncated", "must be at most the number of the requested splits left")
     fields = ("plan.requested", "plan.truncated", "plan.seed", "splits[].split")

@@ -189,7 +189,7 @@ def _describe_inference(record: Record, found: Inference) -> DrawSummary:
         lines.append(f"{len(reasons):,} of {n_done:,} halves test no term; the first reason: {reasons[0]}")
     rows, factors = [], {word_of_factor(one) for one in restrictions_of(record).count if len(one) > 1}
     for term in found.terms:
-        interval = "not finite"
+        interval = "empty" if term.is_empty else "not finite"
         if term.interval_lower is not None and term.interval_upper is not None:
             interval = format_interval(term.interval_lower, term.interval_upper)
         estimate = "none" if term.estimate is None else format_number(term.estimate, 4)
@@ -198,8 +198,11 @@ def _describe_inference(record: Record, found: Inference) -> DrawSummary:
         rows.append((term.term, f"{term.n_chosen:,}", format_number(term.p_value, 3), estimate, interval))
     caption = (
         f"P-values over all splits, median estimates, and intervals of level {level} for all coefficients together, "
-        "given that the model contains the term. A term that no half chose has the p-value 1."
+        "given that the model contains the term. An interval has the values that the combined tests do not reject, "
+        "so the median estimate can be outside. A term that no half chose has the p-value 1."
     )
+    if any(term.is_empty for term in found.terms):
+        caption += " An interval is empty if these tests reject every value, because estimates of splits disagree."
     heads = ("term", "models", "p-value", "estimate", f"{level} interval")
     table = report_table(caption, heads, rows, words=1)
     return DrawSummary("tests of terms on the halves that did not choose them", lines, (table,))

@@ -179,6 +179,7 @@ def _make_columns_of_tests(
             for name, one in tested.items()
             if one and one.interval_lower is not None and one.interval_upper is not None
         }
+        | {name: "empty" for name, one in tested.items() if one and one.is_empty}
         for head, step in steps.items()
     } | {
         "p": {name: format_p_value(one.p_value if one else 1.0) for name, one in tested.items()},
