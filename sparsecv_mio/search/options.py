@@ -30,7 +30,7 @@ from sparsecv_mio.declared_options import (
 from sparsecv_mio.errors import BadInput, SparseCVError, match_keyword
 from sparsecv_mio.formulation.backends import BACKENDS, backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.model_space import BEYOND_FORCING, NONE, RESTRICTIONS, Restrictions, finite_number
+from sparsecv_mio.model_space import BEYOND_FORCING, COEF_BOUNDS, NONE, RESTRICTIONS, Restrictions, finite_number
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.search.state.pairs import Grid
@@ -234,7 +234,9 @@ RULES = (
     Rule("adjust", "refine", (False,), UNPENALISED),
     Rule("count", "model", (Model.PAIR,), "averaged models count each level as one feature"),
     Rule("count", "backend", (NATIVE,), "solver models count each level as one feature"),
-    *(Rule(option, "method", (Method.AUTO, *CELL_BY_CELL), ONE_TREE) for option in BEYOND_FORCING),
+    *(Rule(option, "method", (Method.AUTO, *CELL_BY_CELL), ONE_TREE)
+      for option in BEYOND_FORCING if option != COEF_BOUNDS),
+    Rule(COEF_BOUNDS, "method", (Method.AUTO, Method.ROUNDS, *CELL_BY_CELL), ONE_TREE),
     *(Rule(option, "refine", (False,), ONE_TREE) for option in BEYOND_FORCING),
 )  # fmt: skip
 
@@ -542,7 +544,7 @@ def choose_method(options: SearchOptions) -> Method:
 
     `auto` chooses `rounds`, which is the fastest, with three exceptions. It chooses `joint` for logistic and Poisson
     loss and for solvers of backends, because each subproblem then takes long. Under restrictions other than forced
-    columns it chooses `algorithm1`.
+    columns and bounds on coefficients it chooses `algorithm1`.
 
     Parameters
     ----------

@@ -61,8 +61,9 @@ class Step:
         Pairs of a step at several gammas.
     starts : dict of int to tuple of int arrays
         Supports to start from, by the index of the gamma in a step at several gammas, or by the index of the size.
-    cutoffs : (G, T) array, optional
-        Sufficient lower bounds of a step on the full data at several pairs.
+    cutoffs : array, optional
+        Cutoffs of a step with several targets: (T',) sufficient lower bounds on the full data of the sizes of a gamma,
+        (G, T) sufficient lower bounds on the held-out loss of a fold, or its (G, T) known upper bounds.
     seconds : float
         Time in seconds after which the step ends and returns its findings.
     promised : float
