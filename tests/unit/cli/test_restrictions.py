@@ -145,7 +145,10 @@ def test_hierarchy_by_names(products: Path, word: str, tmp_path: Path) -> None:
         (["--at-most", "1:s1,s2", "--refine"], "at-most: not supported with --refine ("),
         (["--hierarchy", "s1=s2", "--method", "descent"], "hierarchy: requires --method"),
         (["--hierarchy", "s1=s2", "--force-in", "s1"], "tau 1: no model of at most 1 features satisfies"),
-        (["--nonnegative", "s1", "--backend", "gurobi", "--formulation", "benders"], "does not support: sign"),
+        (
+            ["--nonnegative", "s1", "--backend", "gurobi", "--formulation", "benders", "--quiet"],
+            "does not support: sign",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_one_line(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
