@@ -15,6 +15,7 @@ from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.inference_parts import (
     Bootstrap,
     ChosenModel,
+    DrawPlan,
     FeatureCount,
     FeatureFrequency,
     ModelFrequency,
@@ -25,6 +26,7 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.restrictions import restrictions_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.objective import varying_columns
+from sparsecv_mio.thresholds import MAX_DRAWS
 
 MAX_MODELS = 50  # maximum number of distinct models with their frequencies in a record
 ENDS = ("lower", "upper", "coefficient_low", "coefficient_high")  # fields of the two intervals of a feature
@@ -173,6 +175,33 @@ def check_draws(checks: Checks, record: Record, dataset: Dataset) -> None:
         checks.end_part(f"stability selection: frequencies and bound of the models of {len(halves.chosen)} halves")
 
 
+def check_missing_draws(checks: Checks, record: Record, plan: DrawPlan, numbers: Sequence[int], name: str) -> None:
+    """Check that a warning states the number of the finished draws if requested draws are missing.
+
+    Otherwise draws could be left out because of their results.
+
+    Parameters
+    ----------
+    checks : Checks
+        Collector of the outcomes.
+    record : Record
+        Record with the draws.
+    plan : DrawPlan
+        Requested draws.
+    numbers : sequence of int
+        Numbers of the finished draws, with those that have no model.
+    name : str
+        Field of the draws in the record.
+    """
+    option = "infer" if name == "inference" else name
+    stated = f" after {len(numbers)} of {plan.requested} draws"
+    is_explained = any(text.startswith(f"{option}: ") and stated in text for text in record.warnings)
+    missing = sorted(set(range(min(plan.requested, MAX_DRAWS))) - set(numbers))
+    shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
+    words = f"must have the requested draws {shown}, or a warning that states a limit"
+    checks.require(not missing or is_explained, name, words)
+
+
 def _check_models(checks: Checks, record: Record, found: Bootstrap | StabilitySelection, name: str) -> bool:
     """Check the numbers of the draws, and that each model is a pair of the grid; return True if all can be counted."""
     numbers = [model.draw for model in found.chosen] + [one.draw for one in found.failed]
@@ -182,6 +211,7 @@ def _check_models(checks: Checks, record: Record, found: Bootstrap | StabilitySe
     checks.require(
         left_out, f"{name}.plan.truncated", "must be at most the number of the requested draws without a model"
     )
+    check_missing_draws(checks, record, found.plan, numbers, name)
     right &= checks.require(bool(found.chosen), f"{name}.chosen", "has no model")
     if isinstance(found, Bootstrap):
         right &= checks.require(0.0 < found.level < 1.0, f"{name}.level", "is not between 0 and 1")

@@ -150,7 +150,7 @@ def find_units(dataset: Dataset, folds: FoldPlan) -> DrawUnits:
     Raises
     ------
     BadInput
-        If the folds are in time order, or overlap and were given row by row.
+        If the folds are in time order or blocks, or overlap and were given row by row.
 
     Examples
     --------
@@ -164,6 +164,11 @@ def find_units(dataset: Dataset, folds: FoldPlan) -> DrawUnits:
     if kind == "forward":
         raise BadInput(
             f"folds {spec!r}: draws of single rows would break the order of time; give folds without an order of time"
+        )
+    if kind.endswith("blocks"):  # also repeated ones, such as 2xblocks
+        raise BadInput(
+            f"folds {spec!r}: draws of single rows would divide the blocks of neighbouring rows; give groups:COLUMN "
+            "with a column of blocks, which are drawn as a whole"
         )
     rows = np.unique(dataset.places, return_inverse=True)[1]  # the outcomes of trials are one row of the file
     if is_dealt(folds) or kind == "stratified":

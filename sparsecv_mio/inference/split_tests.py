@@ -46,6 +46,7 @@ from scipy.linalg import qr
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.certificate.checked_fields import Checks
+from sparsecv_mio.certificate.draw_summaries import check_missing_draws
 from sparsecv_mio.certificate.inference_parts import Inference, SplitResult, SplitTest, TermInference
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.restrictions import restrictions_of
@@ -401,6 +402,7 @@ def check_inference(checks: Checks, record: Record, dataset: Dataset, folds: Fol
     numbers, requested = [split.split for split in found.splits], found.plan.requested
     is_ordered = numbers == sorted(set(numbers)) and len(numbers) > 0 and numbers[-1] < requested <= MAX_DRAWS
     right = checks.require(is_ordered, "inference.splits", "must be requested splits in ascending order")
+    check_missing_draws(checks, record, found.plan, numbers, "inference")
     if not checks.require(0.0 < found.level < 1.0, "inference.level", "must be between 0 and 1") or not right:
         return
     try:

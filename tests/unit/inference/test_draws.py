@@ -94,8 +94,10 @@ def test_labels_of_rows_are_groups_and_splitters_are_not() -> None:
     assert find_units(data, make_folds("loo", data)).name == "rows"
 
 
-def test_folds_in_time_order_are_refused() -> None:
+def test_folds_in_time_order_and_blocks_are_refused() -> None:
     data = make_data(12)
+    with pytest.raises(BadInput, match="would divide the blocks of neighbouring rows; give groups:COLUMN"):
+        find_units(data, make_folds("2xblocks:3", data))
     with pytest.raises(BadInput, match="order of time"):
         find_units(data, make_folds("forward:3", data))
 

@@ -118,6 +118,21 @@ def test_altered_combinations_do_not_hold() -> None:
         assert not sc.verify(replace(given, inference=replace(inference, **change)), data).ok, change
 
 
+def test_splits_may_be_missing_only_with_a_warning() -> None:
+    record, data = solve_case("squared")
+    given = infer(record, data, "splits:6")
+    assert given.inference is not None
+    splits = given.inference.splits[1:4]
+    few = replace(given.inference, splits=splits, terms=split_tests.combine_splits(splits, 0.95))
+    report = sc.verify(replace(given, inference=few), data)
+    assert [str(one) for one in report.failures] == [
+        "inference must have the requested draws 0, 4, 5, or a warning that states a limit"
+    ]
+    warned = ("infer: the time limit ended after 3 of 6 draws; give a longer time limit",)
+    assert sc.verify(replace(given, inference=few, warnings=warned), data).ok
+    assert not sc.verify(replace(given, inference=few, warnings=(warned[0].replace("3", "4"),)), data).ok
+
+
 def test_without_statsmodels_the_tests_are_only_read(monkeypatch: pytest.MonkeyPatch) -> None:
     record, data = solve_case("squared")
     given = infer(record, data, "splits:2")
