@@ -8,6 +8,7 @@ message names the option.
 from __future__ import annotations
 
 import csv
+import json
 import math
 import re
 from collections import Counter
@@ -751,7 +752,10 @@ class Restrictions:
         for name, (low, high) in shaped.bounds.items():
             if low > high or low == high == 0.0:
                 option = "nonnegative" if name in signs[0] else "nonpositive"
-                raise BadInput(f"{option}, {COEF_BOUNDS}: {name!r} has bounds that only exclude it; use force_out")
+                raise BadInput(
+                    f"{option}, {COEF_BOUNDS}: the bounds of {name!r} allow no coefficient except 0; exclude this "
+                    f"feature by force_out={json.dumps([name])}"
+                )
         return shaped
 
     def n_selectable_features(self, p: int) -> int:

@@ -465,7 +465,7 @@ class Workers(Hands):
             with self._lock:
                 self.cpu_seconds += seconds
             return result
-        raise RuntimeError("its workers stop one after the other")
+        raise RuntimeError("every worker that was tried stopped")
 
     def _submit_work(self, worker: str, work: Callable[..., Result], *given: Any) -> Future[Result]:
         """Submit a unit to a worker, or to another worker if that one is gone."""

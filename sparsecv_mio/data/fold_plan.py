@@ -304,8 +304,8 @@ class FoldPlan:
         """Raise `BadInput` unless the folds are a partition; `who` names the feature that needs one."""
         if not self.is_partition:
             raise BadInput(
-                f"{who}: with folds {self.spec!r}, a row is scored twice, or a fold neither trains on a row nor scores "
-                "it; give folds that score each row at most once and train on all other rows"
+                f"{who}: requires folds that score each row at most once and train on every other row; "
+                f"{self.spec!r} does not; give K folds, for example 10"
             )
 
     @property

@@ -507,8 +507,8 @@ def folds_from_splitter(
     except (ValueError, TypeError) as error:
         if groups is None and "groups" in str(error):
             raise BadInput(
-                f"folds: {name} needs the group of each row; give list({name}(...).split(X, y, groups)), the text "
-                '"groups:COLUMN" or "groups:COLUMN:K", or groups=... to the fit of an estimator'
+                f'folds: {name} needs the group of each row; give "groups:COLUMN" or "groups:COLUMN:K" (estimators: '
+                f"groups=... of `fit`; or list({name}(...).split(X, y, groups)))"
             ) from error
         raise BadInput(f"splitter {name} cannot split the data: {error}".splitlines()[0]) from error
     if not scored:
@@ -655,8 +655,8 @@ def check_label_order(folds: object, data: object) -> None:
         return
     if len(theirs) == len(ours) and theirs.is_unique and ours.is_unique and theirs.isin(ours).all():
         raise BadInput(
-            "folds: the index of the labels has the rows of the data in another order; give labels.loc[data.index], or "
-            "labels.to_numpy() for labels in the order of the rows"
+            "folds: the labels have the same index as the data in another order; give labels.loc[data.index] to match "
+            "by index, or labels.to_numpy() if they are in row order"
         )
 
 

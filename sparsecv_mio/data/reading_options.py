@@ -139,7 +139,7 @@ class Reading:
             wrong = values["encoding"]
             raise BadInput(f"encoding: {wrong!r} is unknown; use for example latin-1, cp1252 or utf-16") from None
         if values["na_indicator"] and not na.uses_imputation:
-            raise BadInput(f"na_indicator: requires na mean or median; with {na} no value is imputed")
+            raise BadInput(f"na_indicator: requires na mean or na median; na {na} imputes no value")
         checked = {
             "sep": sep, "decimal": decimal, "thousands": _thousands(values["thousands"], decimal), "na": na,
             "encode": parse_keyword(Encode, values["encode"], "encode"), "na_values": _codes(values["na_values"]),

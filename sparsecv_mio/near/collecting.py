@@ -165,8 +165,8 @@ def all_rows(data: StandardData, who: str) -> SparseProblem:
     """
     if has_large_matrices(data, 1):
         raise BadInput(
-            f"{who}: not supported with {data.q} features, because their products do not fit in memory; keep fewer "
-            "columns"
+            f"{who}: {data.q} features are too many, because the {data.q} x {data.q} Gram matrix does not fit in "
+            "memory; keep fewer columns"
         )
     return row_moments(data, slice(0, data.n)).problem(data, 1.0)
 

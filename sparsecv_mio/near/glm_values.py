@@ -2,7 +2,7 @@
 
 A value is the training objective, or the CV error if all folds share the support. For squared-error loss, see
 :mod:`sparsecv_mio.near.collecting`. The trees of this module list supports by their training objective
-(:mod:`sparsecv_mio.trees.glm_tree`), up to a cutoff that decreases with the threshold.
+(:mod:`sparsecv_mio.trees.glm_tree`), up to a cutoff that is lowered whenever the threshold is lowered.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ set of rows is
 
     F(a, b) = sum_i v_i l_i(sign_i (z_i'a + u_i'b)) + sum_j ridge_j b_j^2
 
-**Claim.** F has exactly one minimiser if and only if no `d != 0` has `sign_i z_i'd` in R_i for all rows with a positive
-weight. R_i is the set of changes of the margin along which l_i never rises. It is `[0, inf)` for logistic loss. For
-Poisson loss it is `(-inf, 0]` if the count is 0, else `{0}` (`RowLoss.recession_range`).
+**Claim.** Let R_i be the set of changes of the margin along which l_i never rises. F has exactly one minimiser if and
+only if no `d != 0` has `sign_i z_i'd` in R_i for all rows with a positive weight. R_i is `[0, inf)` for logistic loss.
+For Poisson loss it is `(-inf, 0]` if the count is 0, else `{0}` (`RowLoss.recession_range`).
 
 *Proof.* If such a d exists, F never rises along (d, 0) from any point, so no point is the only minimiser. Conversely,
 suppose that no such d exists and that F never rises along `(d, e)`. Then e = 0, since otherwise the penalty would rise.

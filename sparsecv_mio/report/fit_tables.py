@@ -112,7 +112,11 @@ def _print_best_sizes(
 ) -> None:
     """Print the best size by each criterion, and a warning if it is the largest size."""
     best = best_sizes(taus, fits)
-    say(console, f"{best} (assumes a small gamma: {_degrees(record)})" if best else "", style="dim")
+    say(
+        console,
+        f"{best} (degrees of freedom: {_degrees(record)}; exact only for gamma = 0)" if best else "",
+        style="dim",
+    )
     most = (record.request.restrictions or NONE).n_selectable_features(record.data.p)
     if f": {taus[-1]}" in best and taus[-1] < most:
         say(console, f"tau = {taus[-1]} is the largest compared; larger models may be better", style="dim")
@@ -132,9 +136,9 @@ def _degrees(record: PathRecord) -> str:
     """Return the definition of degrees of freedom in the criteria."""
     if not (record.request.restrictions or NONE).count:
         adjusted = " and each adjustment column" if adjustment_columns(record) else ""
-        return f"each feature{adjusted} counts as one degree of freedom"
-    levels = "" if record.data.intercept == Intercept.NONE else ", and a factor of k levels as k - 1"
-    return f"each column counts as one degree of freedom{levels}"
+        return f"one for each feature{adjusted}"
+    levels = "" if record.data.intercept == Intercept.NONE else ", and k - 1 for a factor of k levels"
+    return f"one for each column{levels}"
 
 
 def _print_ratios(console: Console, rows: Sequence[PathRow], record: PathRecord, data: Dataset | None) -> None:

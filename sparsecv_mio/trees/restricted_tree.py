@@ -8,7 +8,7 @@ the fit on all columns of the node is the fit of one of its supports, and droppi
 the objective above the cutoff. Then all supports of the node within the cutoff have the same fit.
 
 If rounding errors exceed every bound, because columns are collinear up to rounding, no node is pruned. All supports are
-then candidates, which are compared by refits from the rows. A finished tree is never started again.
+then candidates, which are compared by refits from the rows.
 
 If the rounding errors of the moments are large, the computed sign of a coefficient may be wrong. A column with the
 computed coefficient zero may be active if a coefficient of any sign would lower the objective by at most the margin for

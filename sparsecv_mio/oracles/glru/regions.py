@@ -654,7 +654,9 @@ def prediction_intervals(region: OptimumRegion, X: FloatArray, method: str = "be
     [2.0, 1.0, 1.0, 0.5]
     """
     if X.ndim != 2 or X.shape[1] != region.d:
-        raise BadInput(f"test rows of shape {X.shape} must have the {region.d} penalised columns of the problem")
+        raise BadInput(
+            f"X: has the shape {X.shape}, but the problem has {region.d} penalised columns; give one column for each"
+        )
     which = IntervalMethod(method)
     if not np.isfinite(region.gap):
         return Bracket(np.full(X.shape[0], -np.inf), np.full(X.shape[0], np.inf))

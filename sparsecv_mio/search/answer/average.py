@@ -6,8 +6,8 @@ accurately, but it has many features. Therefore the best subset of every size is
 average. The averaged model is the smallest of these subsets whose predictions differ little from the average.
 
 To estimate the error of the averaged model, averaging and fitting can be repeated within every fold. The weights of the
-pairs, which come from all rows, stay the same. This procedure is much cheaper than a search without each fold. Its
-estimate is too small, because the weights depend on the held-out rows.
+pairs are not computed again; they come from all rows. This procedure is much cheaper than a search without each fold.
+Its estimate is too small, because the weights depend on the held-out rows.
 """
 
 from __future__ import annotations

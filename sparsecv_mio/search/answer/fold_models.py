@@ -1,7 +1,8 @@
 """The models of the folds of a record, which are fitted again to predict the held-out rows.
 
 These predictions give the mean absolute error of a record, and prediction intervals for new rows by the method CV+
-(Barber and others 2021). This module calls no kernel, because `with_mae` runs in the thread that waits for a search.
+(Barber and others 2021). This module calls no kernel, so that the thread that waits for a search can call `with_mae`
+without loading kernels.
 """
 
 from __future__ import annotations

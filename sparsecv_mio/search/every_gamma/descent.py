@@ -415,7 +415,7 @@ class Descent(Watched):
             if self.here is None and (self.trial is None or self.trial.move != "start"):
                 raise CorruptStore("its descent has a move before the solved row of its initial gamma")
         except (CorruptStore, BadInput):
-            raise CorruptStore("its journal of the descent cannot be read") from None
+            raise CorruptStore("its record of the descent is damaged") from None
         self.journal = replace(journal, here=None, trial=None)
         if self.here is not None:
             self.here.resume(select_by_prefix("here", stored))

@@ -1,7 +1,7 @@
 """The first order of a search with many columns: local search in all folds, proofs for small sizes, cheap bounds.
 
-Under a time limit, sizes with few supports are solved as soon as every fold has a support. The search for better
-supports follows. Some pairs are then solved even if the search reaches its limit early.
+Under a time limit, sizes with few possible supports are solved as soon as an initial support is known in every fold.
+The search for better supports follows. Some pairs are then solved even if the search reaches its limit early.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ no row out.
 
 `FoldSample` searches some of many folds. Supports of the full data are not sufficient, because they depend on the rows
 that a fold holds out. If such a support is not optimal in the fold, its held-out loss tends to be too small. The local
-search runs in the folds whose removal changes the fit on all columns most, and in some other folds, evenly spaced. If
-held-out losses have a closed form, the supports found are scored in all folds at once. Otherwise they are tried in
-every fold, and a local search at a few gammas follows in every fold.
+search runs in the folds whose removal changes the fit on all columns most. It also runs in every m-th of the other
+folds. If held-out losses have a closed form, the supports found are scored in all folds at once. Otherwise they are
+tried in every fold, and a local search at a few gammas follows in every fold.
 """
 
 from __future__ import annotations

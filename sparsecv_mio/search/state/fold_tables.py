@@ -1,8 +1,8 @@
 """Tables over subproblems (gamma, tau, fold), which are read and written as numpy arrays.
 
 A table stores either one number for each subproblem, or one number for all subproblems. With very many folds, the
-search never works on most pairs (gamma, tau). A third kind of table therefore stores folds only for the pairs in which
-they differ. `make_table` chooses the kind.
+search never works on most pairs (gamma, tau). A third kind of table therefore stores one number per fold only for pairs
+whose folds have different numbers, and a single number for every other pair. `make_table` chooses the kind.
 """
 
 from __future__ import annotations

@@ -106,12 +106,12 @@ def test_the_limit_of_the_command_is_recorded(table: str, tmp_path: Path) -> Non
         ("--bootstrap 5 --gamma 0.1..1", "--bootstrap: requires a grid of gammas"),
         ("--bootstrap 5 --model average", "--bootstrap: not supported with --model average"),
         ("--bootstrap 5 --criterion common", "--bootstrap: not supported with --criterion common"),
-        ("--bootstrap 5 --folds forward:5", "draws of single rows would break the order of time"),
+        ("--bootstrap 5 --folds forward:5", "would break the order of time"),
         ("--infer naive", "--infer: 'naive' is not offered: the rows that chose the features would also test them"),
         ("--infer splits:0", "--infer: 'splits:0' is not of the form splits:B"),
         ("--infer splits:5 --gamma 0.1..1", "--infer: requires a grid of gammas"),
         ("--infer splits:5 --criterion common", "--infer: not supported with --criterion common"),
-        ("--infer splits:5 --folds forward:5", "draws of single rows would break the order of time"),
+        ("--infer splits:5 --folds forward:5", "would break the order of time"),
     ],
 )
 def test_wrong_options_are_one_line(words: str, message: str, table: str, capsys: pytest.CaptureFixture[str]) -> None:

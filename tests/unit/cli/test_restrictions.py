@@ -133,7 +133,7 @@ def test_hierarchy_by_names(products: Path, word: str, tmp_path: Path) -> None:
         (["--coef-bounds", "bmi=nan..1"], "--coef-bounds: 'nan' is not a finite number"),
         (["--coef-bounds", "bmi=.."], "--coef-bounds: 'bmi' has no bound"),
         (["--coef-bounds", "bmi=0..0"], "--coef-bounds: the bounds of 'bmi' allow only 0; use force_out"),
-        (["--coef-bounds", "bmi=1..2", "--nonpositive", "bmi"], "'bmi' has bounds that only exclude it"),
+        (["--coef-bounds", "bmi=1..2", "--nonpositive", "bmi"], "the bounds of 'bmi' allow no coefficient except 0"),
         (["--coef-bounds", "bmi=0..1,bmi=0..2"], "--coef-bounds: feature 'bmi' has bounds twice"),
         (["--coef-bounds", "nose=0..1"], "--coef-bounds: 'nose' is not a feature"),
         (["--coef-bounds", "bmi=0..1", "--adjust", "bmi"], "--adjust, --coef-bounds: column 'bmi' is in both options"),

@@ -438,7 +438,7 @@ def test_labels_of_any_kind() -> None:
     for given in (days, days.tolist(), pa.array(["u", "v", "v", "u"]), pd.Series(list("uvvu"), index=[3, 2, 1, 0])):
         assert make_folds(given, data).labels.tolist() == [0, 1, 1, 0]
     frame = pd.DataFrame({"a": [1.0, 2.0, 4.0, 3.0], "y": [0.0, 1.0, 2.0, 3.0]})
-    with pytest.raises(BadInput, match="folds: the index of the labels has the rows of the data in another order"):
+    with pytest.raises(BadInput, match="folds: the labels have the same index as the data in another order"):
         sc.solve(frame, "y", folds=pd.Series(list("uvvu"), index=[3, 2, 1, 0]))
 
 

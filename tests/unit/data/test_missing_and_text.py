@@ -212,7 +212,7 @@ def test_medians_and_columns_that_say_what_was_empty(tmp_path: Path) -> None:
     rows = read_new_rows(path, ["a", "b", "b=(missing)", "c=(missing)"], "y", data.reading).data
     new = {name: rows.X[:, k].tolist() for k, name in enumerate(rows.names)}
     assert new == {"a": [2.5, 2], "b": [1, 4], "b=(missing)": [0, 1], "c": [3, 7], "c=(missing)": [1, 0]}
-    with pytest.raises(BadInput, match="^na_indicator: requires na mean or median; with drop no value is imputed$"):
+    with pytest.raises(BadInput, match="^na_indicator: requires na mean or na median; na drop imputes no value$"):
         read_dataset(path, "a", na="drop", na_indicator=True)
     frame = pd.DataFrame({"a": [1.0, None, 4.0], "a=(missing)": [0.0, 1.0, 2.0], "y": [1.0, 2.0, 3.0]})
     with pytest.raises(BadInput, match=r"would add a second column with the name 'a=\(missing\)'"):
