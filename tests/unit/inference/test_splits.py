@@ -153,6 +153,12 @@ def test_halves_without_a_model_count_as_p_value_1() -> None:
     failed = [split for split in given.inference.splits if split.status == "failed"]
     assert 0 < len(failed) < 6 and all(split.note and not split.tests for split in failed)
     assert sc.verify(Record.from_json(given.to_json()), data).ok
+    with pytest.warns(SparseCVWarning, match="stability_selection: no model could be chosen from"):
+        made = sc.stability_selection(record, data, pairs=3, seed=2, threads=1)
+    halves = made.stability_selection
+    assert halves is not None and halves.failed and sc.verify(made, data).ok
+    report = sc.verify(replace(made, stability_selection=replace(halves, failed=())), data)
+    assert any("stability_selection must have the requested draws" in str(one) for one in report.failures)
 
 
 def test_levels_of_a_factor_are_one_term() -> None:
