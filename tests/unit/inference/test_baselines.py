@@ -535,7 +535,7 @@ def test_the_command_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     screen = capsys.readouterr().out
     assert "baselines on the same folds" in screen and "certified over the grid: " in screen
     record = read_record(place)
-    assert isinstance(record, Record) and record.baselines is not None and record.request.time_limit == 40.0
+    assert isinstance(record, Record) and record.baselines is not None and record.request.time_limit == 50.0
     assert json.loads(place.read_text())["baselines"]["versions"]["scikit-learn"]
     assert run(["verify", str(place), data]) == 0
     assert "held-out errors of the stored fold models of baselines" in capsys.readouterr().out
