@@ -317,10 +317,10 @@ def side_options(restrictions: Given, together: Sequence[str] | None, box: Seque
     """
     from sparsecv_mio.fits.fit_options import SideOptions
 
-    if box:
-        ending.tell("warning: --box is deprecated and will be removed in 0.4; use --coef-bounds A=LO..HI")
     asked = parse.restrictions(**restrictions)
     bounds = (*asked.coef_bounds, *model_space.parse_coef_bounds(list(map(_parse_box, box or ()))))
+    if box:
+        ending.tell("warning: --box is deprecated and will be removed in 0.4; use --coef-bounds A=LO..HI")
     groups = tuple(tuple(parse.names(text, "--together") or ()) for text in together or ())
     return SideOptions(**vars(replace(asked, coef_bounds=bounds)), together=groups)
 

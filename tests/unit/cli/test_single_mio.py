@@ -56,7 +56,6 @@ def test_fit_stops_at_a_limit_with_exit_code_3(tmp_path: Path) -> None:
     [
         (["--backend", "cplex"], 2, "backend: unknown word 'cplex'"),
         (["--backend", "scip", "--formulation", "benders"], 2, "formulation of scip: unknown word 'benders'"),
-        (["--backend", "native", "--box", "age:1:2"], 2, "does not support: box"),
         (["--backend", "highs", "--force-in", "nose"], 2, "'nose' is not a feature"),
         (["--backend", "highs", "--force-in", "age", "--force-out", "age"], 2, "feature 'age' is in both"),
         (["--log", "somewhere.log"], 2, "backend native does not write a log"),

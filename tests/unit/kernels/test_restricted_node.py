@@ -1,4 +1,4 @@
-"""Fits with signs held against SciPy, bounds of a node against every support of it."""
+"""Fits within bounds against SciPy, bounds of a node against every support of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Form
-from sparsecv_mio.kernels.restricted_node import NodePoint, Rules, node_bound, signed_fit
+from sparsecv_mio.kernels.restricted_node import NodePoint, Rules, bounded_fit, bounded_value, node_bound
 
 
 def drawn(rng: np.random.Generator, m: int) -> tuple[np.ndarray, np.ndarray, float]:
@@ -19,24 +19,33 @@ def drawn(rng: np.random.Generator, m: int) -> tuple[np.ndarray, np.ndarray, flo
     return X.T @ X, X.T @ y, float(y @ y)
 
 
-def plain(M: np.ndarray, c: np.ndarray, sign: np.ndarray) -> np.ndarray:
-    """The minimiser of `b'M b - 2 c'b` with signs held."""
+def ends_of(sign: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds that hold coefficients to signs."""
+    return np.where(sign > 0, 0.0, -np.inf), np.where(sign < 0, 0.0, np.inf)
+
+
+def plain(M: np.ndarray, c: np.ndarray, ends: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """The minimiser of `b'M b - 2 c'b` within bounds."""
     L = np.linalg.cholesky(M)
-    ends = np.where(sign > 0, 0.0, -np.inf), np.where(sign < 0, 0.0, np.inf)
     return lsq_linear(L.T, np.linalg.solve(L, c), ends, method="bvls", tol=1e-15).x
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_fit_with_signs(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(40))
+def test_a_fit_within_bounds(seed: int) -> None:
     rng = np.random.default_rng(seed)
     m = int(rng.integers(1, 8))
-    G, c, _ = drawn(rng, m)
-    M, sign = G + np.eye(m), rng.integers(-1, 2, m).astype(np.int8)
-    b = rng.normal(size=m)
-    b[sign * b < 0] = 0.0
-    assert signed_fit(M, c, sign, b, m)
-    assert np.all(sign * b >= 0.0)
-    assert b == pytest.approx(plain(M, c, sign), abs=1e-8)
+    G, c, yy = drawn(rng, m)
+    M, ends = G + np.eye(m), ends_of(rng.integers(-1, 2, m))
+    if seed % 2:
+        low, high = np.sort(rng.normal(size=(2, m)), axis=0)
+        ends = np.where(rng.random(m) < 0.7, low, -np.inf), np.where(rng.random(m) < 0.7, high, np.inf)
+    b = np.clip(rng.normal(size=m), *ends)
+    assert bounded_fit(M, c, *ends, b, m)
+    assert np.all((ends[0] <= b) & (b <= ends[1]))
+    expected = plain(M, c, ends)
+    assert b == pytest.approx(expected, abs=1e-8)
+    value = yy + expected @ M @ expected - 2.0 * c @ expected
+    assert bounded_value(M, c, yy, *ends, b, m) == pytest.approx(value, rel=1e-9, abs=1e-9 * yy)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -54,11 +63,11 @@ def test_bounds_and_fixed_columns_of_a_node(seed: int) -> None:
         for more in combinations(free, size):
             if all(np.sum(group[list(more)] == g) <= cap[g] for g in range(2)):
                 S = [*inside, *more]
-                b = plain(G[np.ix_(S, S)] + np.eye(len(S)), c[S], sign[S]) if S else np.zeros(0)
+                b = plain(G[np.ix_(S, S)] + np.eye(len(S)), c[S], ends_of(sign[S])) if S else np.zeros(0)
                 values[more] = yy - float(c[S] @ b)
     bar = min(values.values()) * 1.05
     point = NodePoint(np.zeros(m), np.zeros(m), np.empty(m), np.empty(m))
-    rules, found = Rules(sign, group, cap, room, np.arange(m), 1e-12), status.copy()
+    rules, found = Rules(*ends_of(sign), group, cap, room, np.arange(m), 1e-12), status.copy()
     bound, value = node_bound(Form(G, c, yy, np.trace(G)), 1.0, rules, found, np.inf, 40, point)
     assert bound <= min(values.values()) * (1 + 1e-9)
     assert value <= min(values.values()) * (1 + 1e-9)
@@ -94,11 +103,11 @@ def test_bounds_and_fixed_columns_of_a_node_of_terms(seed: int) -> None:
         for more in combinations(free, size):
             if all(np.sum(group_of[list(more)] == g) <= cap[g] for g in range(2)):
                 S = np.flatnonzero(np.isin(term, [*inside, *more]))
-                b = plain(G[np.ix_(S, S)] + np.eye(len(S)), c[S], sign[S]) if len(S) else np.zeros(0)
+                b = plain(G[np.ix_(S, S)] + np.eye(len(S)), c[S], ends_of(sign[S])) if len(S) else np.zeros(0)
                 values[more] = yy - float(c[S] @ b)
     bar = min(values.values()) * 1.05
     point = NodePoint(np.zeros(m), np.zeros(m), np.empty(m), np.empty(m))
-    rules, found = Rules(sign, group_of[term], cap, room, first[term], 1e-12), of_term[term]
+    rules, found = Rules(*ends_of(sign), group_of[term], cap, room, first[term], 1e-12), of_term[term]
     bound, value = node_bound(Form(G, c, yy, np.trace(G)), 1.0, rules, found, np.inf, 40, point)
     assert max(bound, value) <= min(values.values()) * (1 + 1e-9)
     found = of_term[term]

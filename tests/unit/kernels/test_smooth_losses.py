@@ -9,8 +9,10 @@ from sparsecv_mio.kernels.smooth_losses import (
     LOGISTIC,
     Response,
     State,
+    add_shift_roundings,
     curvatures,
     fill,
+    fill_shifted,
     half_deviance_roundings,
     half_deviances,
     log_loss_roundings,
@@ -47,6 +49,20 @@ def test_a_code_names_the_same_loss(loss: RowLoss, y: np.ndarray) -> None:
     total = roundings(response, state, np.full(n, 1e-10), out)
     assert [margin_sign(response, i) for i in range(n)] == loss.signs(y).tolist()
     assert 0.0 < total <= 2.0 * float(v @ loss.roundings(m, y, 1e-10, 1e-15)) and np.all(out < 1e-6)
+
+
+def test_losses_with_offsets_are_within_their_roundings() -> None:
+    m, state, off = np.random.default_rng(4).uniform(-30.0, 30.0, 300), new_state(300), np.zeros(300)
+    state.margins[:] = m
+    fill_shifted(m, SHIFTED, state)
+    shifted = m.astype(np.longdouble) + np.log(np.abs(SHIFTED).astype(np.longdouble))
+    add_shift_roundings(SHIFTED, state, off)
+    fall, loss = 1 / (1 + np.exp(shifted)), np.maximum(-shifted, 0) + np.log1p(np.exp(-np.abs(shifted)))
+    eps = np.finfo(float).eps
+    assert np.all((off > 0.0) & (off < 300.0 * eps))
+    assert np.all(np.abs(state.losses - loss) <= fall * off + 8.0 * eps * loss)
+    assert np.all(np.abs(state.falls - fall) <= fall * (off + 8.0 * eps))
+    assert state.others == pytest.approx(np.asarray(1 - fall, dtype=float), abs=1e-13)
 
 
 def test_an_unknown_code_is_refused() -> None:
