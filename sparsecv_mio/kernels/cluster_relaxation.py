@@ -17,10 +17,11 @@ binds, with u its bound on the side of v_j, the weight is `|v_j| / u - s (r^2 + 
 [0, 1]. There are two exceptions to the common r. In a cluster, r is at most the number for which the weights sum to 1.
 In a set with a limit, r is at least the number for which the weights sum to the limit.
 
-A *term* is a column, or several columns that enter together. The h of a term is the sum of the h_j of its columns. Its
-columns have the same weight, in which `|v|` is the length of v on these columns. All statements above then hold for
-terms, with k and clusters counted in terms. For a term of several columns, the weight ignores bounds other than 0 on
-the coefficients. D stays valid, because every point b0 gives a valid D.
+A *term* is a column, or several columns that enter together. The h of a term is the sum of the h_j of its columns. All
+columns of a term have the same weight: in the formulas for the weight, `|v_j|` is replaced by the Euclidean norm of v
+on the columns of the term. All statements above then hold for terms, with k and clusters counted in terms. For a term
+of several columns, the weight ignores bounds other than 0 on the coefficients. D stays valid, because every point b0
+gives a valid D.
 """
 
 from typing import NamedTuple

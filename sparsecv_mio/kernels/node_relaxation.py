@@ -1,7 +1,7 @@
 """The perspective relaxation of one node and its dual bound, for one size or all sizes (theory sections 1 and 4).
 
-In normal form, `M = G + I` with G positive semidefinite. For a node with included columns I and free columns F, and `k
-= tau - |I|`,
+Let M be the Gram matrix plus the penalty, scaled so that `M = G + I` with G positive semidefinite. For a node with
+included columns I and free columns F, and `k = tau - |I|`,
 
     min_b  yy - 2 c'b + b'G b + sum_I b_j^2 + Omega_k(b_F)  >=  D(b) = yy - b'G b - sum_I g_j^2 - (k largest g_j^2 in F)
 

@@ -12,8 +12,8 @@ these bounds (theory section 10):
   `s_j = -min { b^2 - 2 g_j b : lo_j <= b <= hi_j }` and `g_j = c_j - (G u)_j`;
 * the second bound, computed with a term included or with the term excluded, screens that term.
 
-If T has several columns, V_TT has a rounding error. A number larger than this error is therefore added to the diagonal
-of V_TT before the inversion, so that the computed cost is never too large.
+If T has several columns, the computed V_TT has a rounding error, which its inverse enlarges. A number larger than this
+error is therefore added to the diagonal of V_TT before the inversion, so that the computed cost is never too large.
 """
 
 from typing import NamedTuple
