@@ -250,17 +250,20 @@ def choose_models(
     failed = tuple(choice for choice in chosen if isinstance(choice, FailedDraw))
     if failed and not models:
         raise BadInput(f"{what}: no draw gives a model; the first reason: {failed[0].reason}")
-    notes, n_draws = list[str](), f"{len(done)} of {len(draws)} draws"
-    if len(done) < len(draws) and deadline.stop.is_set():
-        notes.append(f"{what}: the run was interrupted after {n_draws}")
-    elif len(done) < len(draws):
-        is_are = "is" if n_truncated == 1 else "are"
-        left_out = f", and {several(n_truncated, 'truncated draw')} {is_are} left out" if n_truncated else ""
-        notes.append(f"{what}: the time limit ended after {n_draws}{left_out}; {MORE_DRAWS}")
+    notes = [_describe_missing(len(done), len(draws), n_truncated, deadline)] if len(done) < len(draws) else []
     if failed:
         left_out = f"{len(failed)} of {len(done)} draws, which are left out"
-        notes.append(f"{what}: no model could be chosen from {left_out}; the first reason: {failed[0].reason}")
-    return ChosenModels(models, failed, n_truncated, tuple(notes))
+        notes.append(f"no model could be chosen from {left_out}; the first reason: {failed[0].reason}")
+    return ChosenModels(models, failed, n_truncated, tuple(f"{what}: {note}" for note in notes))
+
+
+def _describe_missing(n_done: int, n_draws: int, n_truncated: int, deadline: Deadline) -> str:
+    """Return why some of the draws are not done."""
+    if deadline.stop.is_set():
+        return f"the run was interrupted after {n_done} of {n_draws} draws"
+    is_are = "is" if n_truncated == 1 else "are"
+    left_out = f", and {several(n_truncated, 'truncated draw')} {is_are} left out" if n_truncated else ""
+    return f"the time limit ended after {n_done} of {n_draws} draws{left_out}; {MORE_DRAWS}"
 
 
 def _with_gap(question: Question, options: DrawOptions) -> Question:

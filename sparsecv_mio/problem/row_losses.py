@@ -204,8 +204,7 @@ class LogLoss(RowLoss):
 
     def curvatures(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
         m = self._shift(m, y)
-        shares = self._shares(m)
-        return v * shares * (1.0 - shares if m.dtype == np.float64 else self._shares(-m))
+        return v * self._shares(m) * self._shares(-m)  # `1 - share` would lose the digits of a small factor
 
     def roundings(self, m: Any, y: FloatArray, off: Any, eps: float) -> Any:
         return off + self._shift_rounding(m, y, eps) + 8.0 * eps * self.losses(m, y)
@@ -232,8 +231,7 @@ class LogLoss(RowLoss):
         # The ratio rises and then falls in t, so its minimum is at a bound of the range (docs/theory/glm.md, section
         # 1). If a bound is so near that differences lose digits, `worst_ratio` times the curvature at m is better.
         at, slope, off = self.losses(m, y), -self.negative_gradient(m, y), self._shift_rounding(m, y, ROUNDING)
-        shifted = self._shift(m, y)
-        curvature = self._shares(shifted) * self._shares(-shifted)  # `1 - share` would lose the digits of small ones
+        curvature = self.curvatures(m, y)
         ends = np.full(m.shape, np.inf)
         for t in (low, high):
             D = t - m

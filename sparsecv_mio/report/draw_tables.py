@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.console import Console
 
-from sparsecv_mio.certificate.inference_parts import Bootstrap, DrawPlan, FeatureCount, Inference, StabilitySelection
+from sparsecv_mio.certificate.inference_parts import (
+    Bootstrap,
+    DrawPlan,
+    FeatureCount,
+    Inference,
+    StabilitySelection,
+    TermInference,
+)
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.restrictions import restrictions_of
 from sparsecv_mio.digits import format_interval, format_number, quoted_name, several
@@ -170,11 +177,23 @@ def is_in_model(record: Record, term: str) -> bool:
     return term in words_of_terms(list(record.predictor.coefficients), restrictions_of(record).count)
 
 
+def find_significant_terms(record: Record) -> list[tuple[TermInference, bool]]:
+    """Return the terms whose p-value is at most the family-wise error, with True if the reported model has them.
+
+    Parameters
+    ----------
+    record : Record
+        Record of a search.
+    """
+    if (tests := record.inference) is None:
+        return []
+    return [(one, is_in_model(record, one.term)) for one in tests.terms if one.p_value <= 1.0 - tests.level]
+
+
 def _describe_inference(record: Record, found: Inference) -> DrawSummary:
-    n_done, error, level = len(found.splits), 1.0 - found.level, f"{100.0 * found.level:.4g}%"
-    small, most = [term.term for term in found.terms if term.p_value <= error], format_number(error, 3)
-    outside = {name: "" if is_in_model(record, name) else " (not in the reported model)" for name in small}
-    marked = ", ".join(f"{quoted_name(name)}{words}" for name, words in outside.items())
+    n_done, most, level = len(found.splits), format_number(1.0 - found.level, 3), f"{100.0 * found.level:.4g}%"
+    outside = {True: "", False: " (not in the reported model)"}
+    marked = ", ".join(f"{quoted_name(term.term)}{outside[inside]}" for term, inside in find_significant_terms(record))
     lines = [
         *_describe_plan(found.plan, n_done, sum(split.status == "proved" for split in found.splits), HALVES),
         f"terms with a p-value of at most {most}: {marked or 'none'} (family-wise error at most {most})",
@@ -187,15 +206,6 @@ def _describe_inference(record: Record, found: Inference) -> DrawSummary:
     reasons = [split.note for split in found.splits if split.note]
     if reasons:
         lines.append(f"{len(reasons):,} of {n_done:,} halves test no term; the first reason: {reasons[0]}")
-    rows, factors = [], {word_of_factor(one) for one in restrictions_of(record).count if len(one) > 1}
-    for term in found.terms:
-        interval = "empty" if term.is_empty else "not finite"
-        if term.interval_lower is not None and term.interval_upper is not None:
-            interval = format_interval(term.interval_lower, term.interval_upper)
-        estimate = "none" if term.estimate is None else format_number(term.estimate, 4)
-        if term.term in factors:
-            estimate, interval = "joint test", "none"
-        rows.append((term.term, f"{term.n_chosen:,}", format_number(term.p_value, 3), estimate, interval))
     caption = (
         f"P-values over all splits, median estimates, and intervals of level {level} for all coefficients together, "
         "given that the model contains the term. An interval has the values that the combined tests do not reject, "
@@ -204,8 +214,25 @@ def _describe_inference(record: Record, found: Inference) -> DrawSummary:
     if any(term.is_empty for term in found.terms):
         caption += " An interval is empty if these tests reject every value, because estimates of splits disagree."
     heads = ("term", "models", "p-value", "estimate", f"{level} interval")
-    table = report_table(caption, heads, rows, words=1)
+    table = report_table(caption, heads, _make_rows_of_tests(record, found), words=1)
     return DrawSummary("tests of terms on the halves that did not choose them", lines, (table,))
+
+
+def _make_rows_of_tests(record: Record, found: Inference) -> list[tuple[str, ...]]:
+    """Return the rows of the table of tests by splits."""
+    rows, factors = (
+        list[tuple[str, ...]](),
+        {word_of_factor(one) for one in restrictions_of(record).count if len(one) > 1},
+    )
+    for term in found.terms:
+        interval = "empty" if term.is_empty else "not finite"
+        if term.interval_lower is not None and term.interval_upper is not None:
+            interval = format_interval(term.interval_lower, term.interval_upper)
+        estimate = "none" if term.estimate is None else format_number(term.estimate, 4)
+        if term.term in factors:
+            estimate, interval = "joint test", "none"
+        rows.append((term.term, f"{term.n_chosen:,}", format_number(term.p_value, 3), estimate, interval))
+    return rows
 
 
 def plot_inclusion(record: Record, ax: Axes | None = None) -> Axes:

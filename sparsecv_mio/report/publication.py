@@ -271,21 +271,13 @@ def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
     """Return the values of the template on the choice, its certificate, errors and fold models."""
     stable, errors, model = record.stability, record.chosen_folds.error, set(record.predictor.coefficients)
     has_stopped = record_words.has_stopped_early(record)
-    features, chosen = (record.bootstrap.features, record.bootstrap.chosen) if record.bootstrap else ((), ())
-    frequent = [one for one in features if one.frequency > 0.5 and one.feature not in model]
     methods = record.baselines.methods if record.baselines else ()
     return {
         "weighed": stable.chosen if stable and stable.chosen and stable.chosen.weight else None,
         "reason": "the search ended without a proof" if has_stopped else record_tables.MEANING[record.status][1],
         "space": _use_symbols(record_words.search_space(record)), "has_wide_ties": record_tables.has_wide_ties(record),
         "n_models": int(np.isfinite(errors).sum()), "n_unsolved": int((~record.chosen_folds.decided).sum()),
-        "frequent_others": [f"{quoted_name(one.feature)} ({format_percent(one.frequency)})" for one in frequent],
-        "n_same": sum(set(one.support) == set(record.support) for one in chosen),
-        "inclusion_width": math.ceil(max((100.0 * (one.upper - one.lower) for one in features), default=0.0)),
-        "has_few_splits": record.inference is not None and len(record.inference.splits) < FEW_SPLITS,
-        "tests_factors": record.inference is not None and bool((record.request.restrictions or NONE).count),
-        "significant_terms": _list_significant_terms(record),
-        "untested": [split.note for split in record.inference.splits if split.note] if record.inference else [],
+        **_describe_draws(record),
         "edges": [_use_symbols(re.split("; try|: ", hint)[0]) for hint in record_words.edge_hints(record)],
         "baseline_lines": list(map(_use_symbols, certified_lines(record))),
         "baseline_papers": [BASELINE_PAPERS[one.method] for one in methods],
@@ -301,6 +293,22 @@ def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _describe_draws(record: Record) -> dict[str, Any]:
+    """Return the values of the template on the bootstrap and the tests by splits."""
+    features, chosen = (record.bootstrap.features, record.bootstrap.chosen) if record.bootstrap else ((), ())
+    frequent = [one for one in features if one.frequency > 0.5 and one.feature not in record.predictor.coefficients]
+    splits = record.inference.splits if record.inference else ()
+    return {
+        "frequent_others": [f"{quoted_name(one.feature)} ({format_percent(one.frequency)})" for one in frequent],
+        "n_same": sum(set(one.support) == set(record.support) for one in chosen),
+        "inclusion_width": math.ceil(max((100.0 * (one.upper - one.lower) for one in features), default=0.0)),
+        "has_few_splits": record.inference is not None and len(splits) < FEW_SPLITS,
+        "tests_factors": record.inference is not None and bool((record.request.restrictions or NONE).count),
+        "significant_terms": _list_significant_terms(record),
+        "untested": [split.note for split in splits if split.note],
+    }
+
+
 def _move_estimate(line: str) -> str:
     """Return a line on the stability without its title, with the remark on an estimate at its end.
 
@@ -314,11 +322,11 @@ def _move_estimate(line: str) -> str:
 
 def _list_significant_terms(record: Record) -> list[str]:
     """Return the terms whose p-value is at most the family-wise error, with their p-values."""
-    tests, outside = record.inference, ", not in the reported model"
-    terms = [one for one in tests.terms if one.p_value <= 1.0 - tests.level] if tests else []
-    values = (f"p = {format_p_value(one.p_value)}".replace("= <", "< ") for one in terms)
-    marks = ["" if draw_tables.is_in_model(record, one.term) else outside for one in terms]
-    return [f"{quoted_name(one.term)} ({p}{mark})" for one, p, mark in zip(terms, values, marks, strict=True)]
+    outside = {True: "", False: ", not in the reported model"}
+    return [
+        f"{quoted_name(one.term)} ({f'p = {format_p_value(one.p_value)}'.replace('= <', '< ')}{outside[inside]})"
+        for one, inside in draw_tables.find_significant_terms(record)
+    ]
 
 
 def _describe_sizes(taus: list[int]) -> str:
