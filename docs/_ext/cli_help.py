@@ -1,7 +1,7 @@
 """What the site takes from the program as it is built.
 
 The directive `cli-help` has the help text of every command, `option-rules` what options of a search demand of another,
-`plan-settings` the settings of a plan.
+`plan-settings` the settings of a plan, and `search-settings` the settings of a search.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import io
 import os
 from collections.abc import Iterator
 from contextlib import redirect_stdout
+from dataclasses import fields
 from typing import Any
 from unittest.mock import patch
 
@@ -21,6 +22,7 @@ from sparsecv_mio import cli
 from sparsecv_mio.cli.command_options import HELP_ALL, PanelledCommand
 from sparsecv_mio.declared_options import option_name, plan_panels
 from sparsecv_mio.search.options import RULES
+from sparsecv_mio.search.plan import Plan
 
 WIDTH = "88"
 
@@ -101,9 +103,29 @@ class PlanSettings(Directive):
         return [found]
 
 
+class SearchSettings(Directive):
+    """The settings of the plan of a search, with unit and meaning."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the table."""
+        return [settings_table()]
+
+
+def settings_table() -> nodes.table:
+    """Return name, unit and meaning of every setting of a search."""
+    group, head, body = nodes.tgroup(cols=3), nodes.thead(), nodes.tbody()
+    group += [*(nodes.colspec(colwidth=width) for width in (20, 10, 70)), head, body]
+    settings = [(setting.name, setting.metadata["unit"], setting.metadata["reason"]) for setting in fields(Plan)]
+    for part, rows in ((head, [("setting", "unit", "meaning")]), (body, settings)):
+        for row in rows:
+            part += nodes.row("", *(nodes.entry("", nodes.paragraph("", "", nodes.Text(cell))) for cell in row))
+    return nodes.table("", group)
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Register the directive."""
     app.add_directive("cli-help", CliHelp)
     app.add_directive("option-rules", OptionRules)
     app.add_directive("plan-settings", PlanSettings)
+    app.add_directive("search-settings", SearchSettings)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -19,6 +19,7 @@ from sparsecv_mio.certificate.records import Record, TableRow
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.formulation.task import ScaledProblem
 from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.state.cells import CellTable
 
 ROOMS = ("sparsecv_mio.oracles.glru", "sparsecv_mio.oracles.iacv", "sparsecv_mio.oracles.treecv")
@@ -68,6 +69,12 @@ def test_every_command_has_its_help_on_the_site(cli_help: ModuleType) -> None:
 def test_a_command_without_help_stops_the_build(cli_help: ModuleType) -> None:
     with pytest.raises(RuntimeError, match="sparsecv nothing --help"):
         cli_help.help_text(("nothing",))
+
+
+def test_the_site_lists_every_setting_of_the_search(cli_help: ModuleType) -> None:
+    words = cli_help.settings_table().astext()
+    for setting in fields(Plan):
+        assert all(text in words for text in (setting.name, setting.metadata["unit"], setting.metadata["reason"]))
 
 
 def resolved(name: str) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -178,18 +178,6 @@ ONE_SEARCH = [
     *(SEARCH / "sources").glob("*.py"),
 ]
 SIZE = re.compile(r"\b(n|q|p|k|m|data\.n|data\.q|folds\.k|plan\.k)$")
-
-
-def row_of(setting: object) -> str:
-    """Return the row of the page for a setting of the plan."""
-    name, metadata = setting.name, setting.metadata  # type: ignore[attr-defined]
-    return f"| `{name}` | {metadata['unit']} | {metadata['reason']} |"
-
-
-def test_the_page_lists_every_number_of_the_plan() -> None:
-    page = (ROOT / "docs" / "how_it_decides.md").read_text(encoding="utf-8")
-    missing = [row_of(setting) for setting in fields(Plan) if row_of(setting) not in page]
-    assert not missing, "\n".join(missing)
 
 
 SIDES: list[tuple[str, dict[str, Any], dict[str, Any], tuple[Any, Any]]] = [  # a threshold, its two sides, two values
