@@ -1,9 +1,10 @@
 """Verification of a record against the data by direct refits with linear algebra.
 
 The module uses no code of the search. It rebuilds the folds from their specification, refits the supports by
-`problem.objective` and sums the errors again. If at most 15 features can vary between supports, the module proves by
-enumeration that the supports are optimal. Fields that are too expensive to recompute are checked against bounds or only
-read. The report states how each field was checked (:mod:`sparsecv_mio.certificate.checked_fields`).
+`problem.objective` and sums the errors again. With squared-error loss, the module tries every support of every pair if
+at most 12 features are not constant, and every support of the reported pair if 13 to 15 features are not constant.
+Fields that are too expensive to recompute are checked against bounds or only read. The report states how each field was
+checked (:mod:`sparsecv_mio.certificate.checked_fields`).
 """
 
 from __future__ import annotations
