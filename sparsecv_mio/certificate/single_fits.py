@@ -167,7 +167,7 @@ def _check_claims(checks: Checks, record: FitRecord, slack: float, nothing: floa
     checks.require(record.lower <= record.objective + slack, "lower", f"{record.lower!r} exceeds the objective")
     right = abs(record.objective - record.upper) <= slack + 1e-3 * record.upper
     checks.require(right, "upper", f"{record.upper!r} differs from the objective {record.objective!r}")
-    room = min(1e-3 * record.upper, 4e-6 * nothing) + slack
+    room = min(1e-3 * record.upper, 4e-6 * max(nothing, record.upper)) + slack  # bounds may exclude the null model
     words = f"{record.allowance!r} exceeds the bound on the rounding error"
     checks.require(0.0 <= record.allowance <= room, "allowance", words)
     checks.leaves("checked only for its range", "requested_gap", "allowance")

@@ -107,6 +107,15 @@ def test_fits_under_side_constraints_pass(backend: str) -> None:
         check(seed, backend)
 
 
+@pytest.mark.parametrize("backend", ["highs", "scip"])
+def test_bounds_that_exclude_the_null_model_keep_the_allowance_of_a_solver(backend: str) -> None:
+    side = SideOptions(force_in=("a",), coef_bounds="a=1e4..2e4")
+    record = fit_one(made(0), tau=2, gamma=0.3, side=side, backend=backend)
+    assert record.coefficients["a"] == pytest.approx(1e4) and verify(record, made(0)).ok
+    doubled = verify(replace(record, allowance=2.0 * record.allowance), made(0))
+    assert [failure.field for failure in doubled.failures] == ["allowance"]
+
+
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
