@@ -12,8 +12,8 @@ import typer
 
 from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import option, with_declared_options
-from sparsecv_mio.cli.drawing_commands import PLOT_CODES as PLOT_CODES
-from sparsecv_mio.cli.drawing_commands import PLOT_DATA, PLOT_OUT, PLOT_PANEL, draw_file, draw_record, figure_place
+from sparsecv_mio.cli.record_commands import PLOT_CODES as PLOT_CODES
+from sparsecv_mio.cli.record_commands import PLOT_DATA, PLOT_OUT, PLOT_PANEL, draw_file, draw_record, figure_place
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import special, write_text
 

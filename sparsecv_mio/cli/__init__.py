@@ -54,20 +54,20 @@ class Began:
 
 
 CORE_COMMANDS = {
-    "inspect": "preparation",
+    "inspect": "model_commands",
     "solve": "solve",
     "path": "model_commands",
     "near": "model_commands",
     "predict": "record_commands",
     "verify": "record_commands",
-    "report": "drawing_commands",
-    "cite": "drawing_commands",
-    "plot": "drawing_commands",
+    "report": "record_commands",
+    "cite": "record_commands",
+    "plot": "record_commands",
     "bounds": "model_commands",
     "fit": "model_commands",
     "export": "model_commands",
-    "backends": "preparation",
-    "warmup": "preparation",
+    "backends": "model_commands",
+    "warmup": "model_commands",
 }  # with the module of each in this folder
 COMMANDS = {name: f"{__name__}.{module}" for name, module in CORE_COMMANDS.items()} | satellite_commands()
 EXIT_CODES = (

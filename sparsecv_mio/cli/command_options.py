@@ -12,12 +12,17 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
+from sparsecv_mio import declared_options
 from sparsecv_mio.cli import parse
 from sparsecv_mio.declared_options import FORMAT, MOST_USED, OPTIONS, PANELS, check_whole, option_name
 from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.model_space import MOST_DIGITS
 
 Given = dict[str, Any]  # values of a group of options, by name
+SHARED_GROUPS: dict[str, Mapping[str, Any]] = {  # by the name of the parameter of a command
+    "table": declared_options.TABLE, "rows": declared_options.DEALING, "losses": declared_options.LOSSES,
+    "restrictions": declared_options.RESTRICTING, "units": declared_options.UNITS, "reading": FORMAT,
+}  # fmt: skip
 
 DataFile = Annotated[
     str, typer.Argument(metavar="DATA", help="CSV, TSV, Parquet, Feather, NPZ or svmlight file.", show_default=False)
@@ -142,6 +147,7 @@ def with_declared_options(**groups: Mapping[str, Any] | type) -> Callable[[Calla
     """Return a decorator that gives a command options declared in `sparsecv_mio.declared_options`.
 
     A parameter with the name of a declared option and no other declaration becomes this option, with its own default.
+    A parameter of type `Given` that `groups` does not name becomes the group of `SHARED_GROUPS` with its name.
 
     Parameters
     ----------
@@ -153,10 +159,12 @@ def with_declared_options(**groups: Mapping[str, Any] | type) -> Callable[[Calla
     stored = {name: given if isinstance(given, type) else OptionGroup(given) for name, given in groups.items()}
 
     def give(command: Callable[..., int]) -> Callable[..., int]:
-        own = [
-            parameter.replace(kind=Parameter.KEYWORD_ONLY, default=stored.get(parameter.name, parameter.default))
-            for parameter in signature(command, eval_str=True).parameters.values()
-        ]
+        own = []
+        for name, parameter in signature(command, eval_str=True).parameters.items():
+            default = stored.get(name, parameter.default)
+            if parameter.annotation == Given and name not in stored:
+                default = OptionGroup(SHARED_GROUPS[name])
+            own.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, default=default))
         places = [place for parameter in own for place in _make_parameters(parameter)]
 
         def run(**given: Any) -> int:

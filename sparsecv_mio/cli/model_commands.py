@@ -1,36 +1,30 @@
-"""The commands `path`, `near` and `bounds`, and the commands `fit` and `export` for one mixed-integer problem."""
+"""The commands `path`, `near` and `bounds`; `fit` and `export` for one MIO; `inspect`, `backends` and `warmup`."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sparsecv_mio import declared_options as options
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, parse, session
 from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, group, option, with_declared_options
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
-from sparsecv_mio.declared_options import (
-    DEALING,
-    EFFORT,
-    FORCING,
-    LIMITS,
-    LISTING,
-    LOSSES,
-    RESTRICTING,
-    STOPPING,
-    TABLE,
-    UNITS,
-)
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import RESTRICTIONS
 from sparsecv_mio.parallel import call_in_thread
+from sparsecv_mio.targets import Loss, TargetColumns
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
+    from sparsecv_mio.data.table_facts import Inspection
     from sparsecv_mio.fits.fit_options import FitOptions, NearOptions, PathOptions, SideOptions
     from sparsecv_mio.formulation.outcome import StopRequest
     from sparsecv_mio.model_space import Restrictions
@@ -66,7 +60,7 @@ FIT_CODES = (
 )
 
 
-@with_declared_options(table=TABLE, losses=LOSSES, restrictions=RESTRICTING, units=UNITS, node_limit=EFFORT)
+@with_declared_options(node_limit=options.EFFORT)
 def path(
     data: DataFile,
     *,
@@ -146,7 +140,7 @@ def _count_as_solve(
     return session.count_factors_together(question, quiet).restrictions
 
 
-@with_declared_options(table=TABLE, rows=DEALING, losses=LOSSES, forced=LISTING, units=UNITS, node_limit=LIMITS)
+@with_declared_options(forced=options.LISTING, node_limit=options.LIMITS)
 def near(
     data: DataFile,
     *,
@@ -214,7 +208,7 @@ def _gamma_of_near(text: str | None) -> float | None:
     return gammas[0]
 
 
-@with_declared_options(table=TABLE, rows=DEALING, losses=LOSSES, forced=FORCING, units=UNITS, node_limit=LIMITS)
+@with_declared_options(forced=options.FORCING, node_limit=options.LIMITS)
 def bounds(
     data: DataFile,
     *,
@@ -341,17 +335,17 @@ class FitRequest:
 
     tau: int = option(..., "K", "Maximum number of features.", least=0)
     gamma: str = option(..., "G", "Ridge weight, such as 0.1.")
-    table: Given = group(TABLE)
-    losses: Given = group(LOSSES)
+    table: Given = group(options.TABLE)
+    losses: Given = group(options.LOSSES)
     weights: str | None = None
     backend: str = option("native", "B", "Solver; `sparsecv backends` lists them.")
     formulation: str | None = option(None, "F", "MIO formulation. [the first one of the backend]")
     solver_option: list[str] | None = None
-    units: Given = group(UNITS)
-    stopping: Given = group(STOPPING | {"gap": 1e-7})
+    units: Given = group(options.UNITS)
+    stopping: Given = group(options.STOPPING | {"gap": 1e-7})
     threads: int | None = None
     start: str | None = option(None, "A,B", "Features of the initial support of the search. [none]")
-    restrictions: Given = group(RESTRICTING)
+    restrictions: Given = group(options.RESTRICTING)
     together: list[str] | None = TOGETHER
     box: list[str] | None = BOX
     assume_box: float | None = option(
@@ -427,7 +421,7 @@ def fit(data: DataFile, *, request: FitRequest) -> int:
     return session.deliver_record(record, printer, json, quiet, files=files)
 
 
-@with_declared_options(table=TABLE, losses=LOSSES, units=UNITS, restrictions=RESTRICTING)
+@with_declared_options()
 def export(
     data: DataFile,
     *,
@@ -466,3 +460,99 @@ def export(
     meaning = f"{to}: {total} + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective"
     lines = f"{meaning}\n{describe_export(to, piecewise, missed, loss)}"
     return ending.deliver(0, lambda screen: screen.print(lines, markup=False, soft_wrap=True))
+
+
+INSPECT_CODES = "Exit codes: 0 done, 2 the file is not a table (the message names the option that may help)."
+
+
+@with_declared_options()
+def inspect(
+    data: DataFile,
+    *,
+    table: Given,
+    loss: str | None = None,
+    exposure: str | None = None,
+    offset: str | None = None,
+    trials: str | None = None,
+    full: bool = option(False, "", "List all columns."),
+    json: str | None = option(None, "FILE", "Write the findings to this file; - is standard output. [none]"),
+) -> int:  # fmt: skip
+    """Inspect a file before fitting a model.
+
+    The command prints the type, the number of missing values and the range of every column. It reports columns that
+    are constant, duplicate another column or number the rows. Finally it proposes a `solve` command with the options
+    that the file needs, and prints the size of the problem.
+    """
+    session.check_outputs({"--json": json}, [data])
+    from sparsecv_mio.data.reading_options import Reading
+    from sparsecv_mio.data.table_facts import inspect_file
+
+    target, drop, features = table.pop("target"), table.pop("drop"), table.pop("features")
+    columns = parse.names(drop, "--drop"), parse.names(features, "--features")
+    how = Reading.from_keywords(**table)
+    of_target = TargetColumns(exposure, offset, trials)
+    facts = inspect_file(data, target, how, *columns, None if loss is None else Loss(loss), of_target)
+    inspection = _with_dashes(facts)
+
+    def show(screen: Console) -> None:
+        from sparsecv_mio.report.before_search import print_inspection
+
+        print_inspection(screen, inspection, data, full=full)
+
+    return ending.deliver(
+        0, show, json=json, record=ending.make_json_writer({"command": "inspect", **asdict(inspection)})
+    )
+
+
+def _with_dashes(inspection: Inspection) -> Inspection:
+    """Return the inspection with options in command-line form."""
+    said = partial(
+        parse.with_dashes, options=[declared.flag for declared in options.OPTIONS.values()]
+    )  # options of `solve`
+    columns = [replace(column, notes=tuple(map(said, column.notes))) for column in inspection.columns]
+    doubts = {name: said(doubt) for name, doubt in inspection.doubts.items()}
+    return replace(inspection, columns=tuple(columns), doubts=doubts, refused=said(inspection.refused))
+
+
+@with_declared_options()
+def backends(
+    json: str | None = None,
+    verbose: bool = option(
+        False, "", "Also show the folder of compiled kernels, and whether the compiled kernels of the package are used."
+    ),
+) -> int:
+    """List the solvers that can be used here, and the packages to install for the other solvers.
+
+    The tables show versions, licence limits, formulations, side constraints and supported limits.
+    """
+    session.check_outputs({"--json": json})
+    from sparsecv_mio.report.fit_tables import describe_backends, print_backends, text_of_backends
+
+    rows = describe_backends()
+    if verbose:
+        from sparsecv_mio.warmup import where_kernels_are
+
+        for line in where_kernels_are():
+            ending.tell(line)
+    return ending.deliver(
+        0, lambda screen: print_backends(screen, rows), json=json, record=lambda: [text_of_backends(rows)]
+    )
+
+
+def warmup() -> int:
+    """Compile all numerical code now and store it in the cache, so that later commands start at once.
+
+    Without this command, each command compiles the code that it needs at its first use. Compiling all code takes a
+    minute or two. The cache is a folder of the user (in a clone, a folder in the package); the variable
+    NUMBA_CACHE_DIR names another folder.
+    """
+    begun = time.monotonic()
+
+    def show(what: str, number: int, count: int) -> None:
+        ending.tell(f"{time.monotonic() - begun:.0f} s; compiling kernels, {number} of {count}: {what}")
+
+    from sparsecv_mio.warmup import warm_up
+
+    warm_up(show)
+    ending.tell(f"{time.monotonic() - begun:.0f} s; all kernels are compiled")
+    return 0

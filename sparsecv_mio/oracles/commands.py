@@ -11,7 +11,7 @@ import typer
 from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, option, with_declared_options
 from sparsecv_mio.cli.ending import tell
-from sparsecv_mio.declared_options import TABLE, check_whole
+from sparsecv_mio.declared_options import check_whole
 from sparsecv_mio.digits import abbreviate_list, format_number
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles import CLASSIFIERS, LEARNERS, RAW_UNITS, SOLVERS
@@ -89,7 +89,7 @@ def describe_model(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [("model", ", ".join(words))] if words else []
 
 
-@with_declared_options(table=TABLE, units=RAW_UNITS)
+@with_declared_options(units=RAW_UNITS)
 def iacv(
     data: DataFile,
     *,
@@ -200,7 +200,7 @@ def compile_kernels() -> None:
     penalty.prox(data.X, penalty.value(data.y))
 
 
-@with_declared_options(table=TABLE, units=RAW_UNITS)
+@with_declared_options(units=RAW_UNITS)
 def treecv(
     data: DataFile,
     *,
@@ -320,7 +320,7 @@ def _group() -> None:
 
 
 @glru_app.command(epilog=GLRU_CODES)
-@with_declared_options(model=Classifier, table=TABLE, units=RAW_UNITS)
+@with_declared_options(model=Classifier, units=RAW_UNITS)
 def loocv(
     data: DataFile,
     *,
@@ -376,7 +376,7 @@ def loocv(
 
 
 @glru_app.command(epilog=GLRU_CODES)
-@with_declared_options(model=Classifier, table=TABLE, units=RAW_UNITS)
+@with_declared_options(model=Classifier, units=RAW_UNITS)
 def stepwise(
     data: DataFile,
     *,

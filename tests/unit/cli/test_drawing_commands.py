@@ -39,7 +39,7 @@ def test_the_format_is_that_of_the_file(record: Path, tmp_path: Path, capsys: Sa
 def test_what_takes_long_is_said_before(record: Path, tmp_path: Path, capsys: Said, monkeypatch: Any) -> None:
     drawn = [str(record), "--data", str(PROSTATE), "-o"]
     for few, said in ((30, False), (3, True)):
-        monkeypatch.setattr("sparsecv_mio.cli.drawing_commands.FEW_FEATURES", few)
+        monkeypatch.setattr("sparsecv_mio.cli.record_commands.FEW_FEATURES", few)
         for command, out in (("report", "a.html"), ("plot", "a.png")):
             assert run([command, *drawn, str(tmp_path / out)]) == 0
             assert ("best subset of every size on all rows" in capsys.readouterr().err) == said
