@@ -1,7 +1,7 @@
 """A registry of functions that the classes of data sets and records call by name, to avoid circular imports.
 
-The modules that read data frames, and those that draw the figures of a record, import these classes. The classes
-therefore cannot import the modules. `sparsecv_mio/__init__.py` registers the functions by name.
+The modules that read data frames, and the modules that draw the figures of a record, import these classes. The classes
+therefore cannot import these modules. `sparsecv_mio/__init__.py` registers the functions by name.
 """
 
 from __future__ import annotations

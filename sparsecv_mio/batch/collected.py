@@ -1,4 +1,4 @@
-"""Functions that verify the records of a batch and collect its outcomes in one table.
+"""Functions that verify the records of a batch and collect the outcomes of the batch in one table.
 
 `collect` verifies each result only once on each machine. It recognises a verified result by a digest of the result
 file, the data, the folds and the source code of the package. These digests are stored in the cache folder of the user,

@@ -2,8 +2,8 @@
 
 All estimators of a task get the same rows and folds: the search of this package, estimators of other packages (peers)
 and the oracles. A peer chooses its hyperparameters by the mean loss over the held-out rows of these folds and is then
-refitted on all rows. With `refit training` the task has one fold, and the fit on the training rows of this fold is the
-result. Columns are centred and scaled.
+refitted on all rows. With `refit training` the task has one fold, and the fit on the training rows of this fold
+replaces the refit. Columns are centred and scaled.
 
 The reported seconds are the time of `fit` alone. Code is loaded and compiled before the timing starts: a peer is fitted
 to a few rows, and :mod:`sparsecv_mio.batch.dispatch` compiles the kernels of this package. If a package is not

@@ -1,6 +1,6 @@
-"""Bounds in closed form: the training-loss bound, bounds implied at other (gamma, tau) pairs, and the ridge ball.
+"""Bounds in closed form: the training-loss bound, bounds implied at other (tau, gamma) pairs, and the ridge ball.
 
-A pair (gamma, tau) is a ridge penalty gamma and a size tau.
+A pair (tau, gamma) is a size tau and a ridge penalty gamma.
 
 **Training-loss bound.** The held-out error of a fold is at least the minimum training objective on all rows minus the
 minimum training objective on the training rows of the fold.
@@ -22,9 +22,9 @@ fold does not train. If the fold scores only some rows of N (`FoldPlan.scores_al
 hold.
 
 **Rounding.** `training_loss_bound` makes no allowance for rounding errors of v, T and u. The caller lowers v or T, and
-raises u, by bounds on these errors. If ties count as optimal, the caller also raises u by the tolerance for ties. The
-argument `allowances` bounds all other rounding errors. In the table, `keep` and `slack` are the allowances of a tree
-for its own rounding errors (`kernels.nodes`).
+raises u, by bounds on these errors. If supports with tied objectives count as optimal, the caller also raises u by the
+tolerance for ties. The argument `allowances` bounds all other rounding errors. In the table, `keep` and `slack` are the
+allowances of a tree for its own rounding errors (`kernels.nodes`).
 
 ======================= ==================================== ==============================================
 where                   v or T is lowered by                 u is raised by
@@ -41,9 +41,9 @@ nonzero coefficients, for a weight t > 0 of the held-out rows. Then `h_N(b) >= (
 fold (docs/theory/bounds.md, section 10). `held_out_error_bounds` returns the largest of the bounds for the weights in
 `LEFT_OUT_WEIGHTS`. The numbers V_t come from :mod:`sparsecv_mio.bounds.more_weight`.
 
-**Other pairs.** Lower bounds on the minimum objective at some pairs (gamma, tau) imply lower bounds at other pairs.
+**Other pairs.** Lower bounds on the minimum objective at some pairs (tau, gamma) imply lower bounds at other pairs.
 
-**Lemma.** `f(gamma, tau) = min { ||y - Xb||^2 + (gamma/2) ||b||^2 : ||b||_0 <= tau }` is nonincreasing in tau. For
+**Lemma.** `f(tau, gamma) = min { ||y - Xb||^2 + (gamma/2) ||b||^2 : ||b||_0 <= tau }` is nonincreasing in tau. For
 every tau it is concave and nondecreasing in gamma, and at least 0 at gamma = 0.
 
 *Proof.* A larger tau allows more vectors b. For every b the objective is affine in gamma with slope `||b||^2 / 2 >= 0`.
@@ -83,7 +83,7 @@ kernels `level_sets`  the ridge fit of the columns    `ubar` by the allowance of
 
 The kernel `level_sets` computes the minimum and maximum of a quadratic function over the ball exactly (S-lemma), by an
 eigendecomposition. This module applies the inequality above to all held-out rows together and, if the rows are
-available, to each row separately. It returns the tighter bounds.
+available, to each row separately. The module returns the tighter of the two bounds.
 """
 
 from __future__ import annotations

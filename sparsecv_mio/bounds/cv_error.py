@@ -1,4 +1,4 @@
-"""Bounds on the held-out error of every subproblem (gamma, tau, fold), computed without branch and bound.
+"""Bounds on the held-out error of every subproblem (tau, gamma, fold), computed without branch and bound.
 
 The class `BoundsTable` has certified bounds, and only these bounds may exclude pairs (tau, gamma). The class
 `PrintedTable` has the bounds as printed in the paper of Cory-Wright and Gomez. Theorem 2.4 and Corollary 2.7 of the
@@ -7,8 +7,8 @@ and no method of this class returns an `Interval`.
 
 **Logistic and Poisson loss.** Local search finds a support of each size in every fold. The training objective u of this
 support is an upper bound on the minimum of the fold. All fits whose objective is at most u lie in an ellipsoid, which
-bounds their held-out loss h (docs/theory/glm.md, section 8). In addition, h is at least F* - u. Here F* is a lower
-bound on the minimum objective of the full data, computed at the root of a branch-and-bound tree.
+bounds their held-out loss h (docs/theory/glm.md, section 8). In addition, h is at least F* - u, where F* is a lower
+bound on the minimum objective of the full data. F* is computed at the root of a branch-and-bound tree.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class BoundsTable(_Grid):
         return Interval(float(self.lower[g, t, fold]), float(self.upper[g, t, fold]))
 
     def cv_interval(self, g: int, t: int) -> Interval:
-        """Return the certified interval of h(gamma, tau), in squared units of the file."""
+        """Return the certified interval of h(tau, gamma), in squared units of the file."""
         slack = OUTWARD + ROUNDING * self.folds
         low, high = self.lower[g, t].sum(), self.upper[g, t].sum()
         return Interval(
@@ -511,7 +511,7 @@ def compute_bounds(
     threads: int | None = 1,
     hooks: BoundsHooks = NO_HOOKS,
 ) -> BoundsTable:
-    """Return certified intervals of every h_j(gamma, tau) by convex relaxations.
+    """Return certified intervals of every h_j(tau, gamma) by convex relaxations.
 
     Parameters
     ----------
@@ -601,7 +601,7 @@ def _check_grid(data: StandardData, gammas: Sequence[float], taus: Sequence[int]
 def bound_smooth_cv_errors(
     data: StandardData, folds: FoldPlan, gammas: Sequence[float], taus: Sequence[int], hooks: BoundsHooks = NO_HOOKS
 ) -> BoundsTable:
-    """Return bounds on the held-out losses of every (gamma, tau, fold).
+    """Return bounds on the held-out losses of every (tau, gamma, fold).
 
     Parameters
     ----------

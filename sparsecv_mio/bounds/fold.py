@@ -44,7 +44,7 @@ UNKNOWN = np.array([0.0, np.inf, 0.0, np.inf, Origin.TRIVIAL, Origin.TRIVIAL, np
 
 @dataclass(frozen=True, eq=False)
 class FoldCell:
-    """Bounds of one (gamma, tau, fold) from relaxations, in squared standard coordinates.
+    """Bounds of one (tau, gamma, fold) from relaxations, in squared standard coordinates.
 
     Attributes
     ----------

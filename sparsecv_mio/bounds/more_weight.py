@@ -7,9 +7,9 @@ Let f be the training objective of a fold, h the squared error on its held-out r
 
 At t = 1 this is, up to the intercept, the training-loss bound (:mod:`sparsecv_mio.bounds.closed_form`), and one number
 V_1 is valid for all folds. Two effects make the bound smaller than h(b*). First, V_t may be smaller than the minimum of
-f + t h; the bound then loses the difference divided by t. Large weights reduce this loss. They are best if relaxations
-are weak, as they are with small penalties. Second, the minimiser of f + t h fits the held-out rows better than b*.
-Small weights reduce this loss. They are best if a fold contains rows that no model fits well.
+f + t h; the bound then loses the difference divided by t. Large weights reduce this loss, and are suitable if
+relaxations are weak, as with small penalties. Second, the minimiser of f + t h fits the held-out rows better than b*.
+Small weights reduce this second loss, and are suitable if a fold contains rows that no model fits well.
 
 V_t is nonincreasing in tau and concave in gamma (:mod:`sparsecv_mio.bounds.closed_form`), so a relaxation at one pair
 (tau, gamma) also gives bounds at other pairs. If V_t is the minimum or the value of the relaxation, it is concave in t.
@@ -31,7 +31,8 @@ and for any weight t > 0 and any vector nu of multipliers (docs/theory/bounds.md
 with `u >= f(b*)`. Let Q_h, c_h and yy_h be the moments of the held-out rows, and N = diag(nu). The minimisation over b
 is again a best-subset problem, with the matrix `M + t Q_h + (N M + M N) / 2`, the vector `c + t c_h + N c / 2` and the
 number `yy + t yy_h`. With nu = 0, the minimiser need not be the fit of its support; it may fit the held-out rows better
-than that fit. A nonzero multiplier penalises the deviation of one column from the fit.
+than the fit of its support. A nonzero multiplier nu_j penalises points b that violate the equation `b_j (M b - c)_j =
+0` of column j.
 
 The perspective relaxation needs a diagonal w for which this matrix minus `diag(w)` is positive semidefinite. Therefore
 nu and w are chosen together. As a minimum of affine functions of (nu, w), V is concave. A logarithmic barrier keeps the

@@ -5,8 +5,9 @@ diagonal of the matrix M, so that M has a unit diagonal. A diagonal w is given f
 semidefinite. Kernels multiply the columns by `1 / sqrt(w)` to obtain their normal form; trees compute their normal form
 (`trees.normal_form`) from the problem directly. docs/notation.md lists all coordinate systems.
 
-`screened` finds columns that are in every support at least as good as the incumbent, and columns that are in no such
-support (safe screening; docs/theory/bounds.md, section 3). It includes the first and excludes the second.
+Consider all supports with an objective of at most that of the incumbent (the best known support). `screened` includes
+the columns that are in all of these supports, and excludes the columns that are in none of them (safe screening;
+docs/theory/bounds.md, section 3).
 """
 
 from __future__ import annotations

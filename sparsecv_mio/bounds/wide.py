@@ -1,10 +1,11 @@
 """Bounds and a branch-and-bound tree for one fold with many more columns than training rows, computed from the rows.
 
-The matrix G = X'X of all columns would be too large to store. A node of the tree includes the columns I, drops others,
-and may choose k of the remaining columns. The relaxation of the node is solved on a small working set of columns, but
-the bound of the node is the dual value over *all* remaining columns,
+The matrix G = X'X of all columns would be too large to store. A node of the tree includes the columns I, drops other
+columns, and may choose k of the remaining columns. Let yy be the sum of squares of the target. The relaxation of the
+node is solved on a small working set of columns, but the bound of the node is the dual value over *all* remaining
+columns,
 
-    f(S)  >=  yy - b'G b - sum_I g_j^2 - (k largest g_j^2 of the rest),     g = X'(y - X b),
+    f(S)  >=  yy - b'G b - sum_I g_j^2 - (k largest g_j^2 of the remaining columns),     g = X'(y - X b),
 
 which is valid for every b and every support S of the node (:mod:`sparsecv_mio.kernels.node_relaxation`). Only the rows
 of G for the working set are computed. A node therefore costs O(q) for each coefficient, with q the number of columns,

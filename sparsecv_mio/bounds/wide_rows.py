@@ -1,4 +1,4 @@
-"""Rows, relaxation and incumbents of one fold with many more columns than rows, without a matrix over all columns.
+"""Rows, relaxation and incumbents of one fold with many more columns than rows, without the Gram matrix of all columns.
 
 A kernel solves the relaxation on a working set of columns, from their Gram matrix. The dual value is computed over
 *all* columns, so it is a valid lower bound for any working set (docs/theory/bounds.md, section 2). Let g_j be the

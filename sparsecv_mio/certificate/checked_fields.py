@@ -1,8 +1,8 @@
 """The result of a verification: the verified parts, the fields that disagree, and how each field was checked.
 
 Each check belongs to a part of the record, such as the table, and names the fields that it concerns. The report calls a
-field *recomputed* if a check computes its value again. It calls a field *bounded* if a check only compares the field
-with recomputed numbers or with other fields. It calls all other fields *read*.
+field *recomputed* if a check computes its value again. The report calls a field *bounded* if a check only compares the
+field with recomputed numbers or with other fields, and *read* if no check uses the field.
 """
 
 from __future__ import annotations

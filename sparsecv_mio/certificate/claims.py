@@ -112,7 +112,7 @@ def check_grid(checks: Checks, request: GridRequest, rows: Sequence[TableRow] | 
     checks.require(0.0 <= request.gap < 1.0, "request.gap", f"{request.gap!r} is not in [0, 1)")
     pairs = {(row.gamma, row.tau) for row in rows}
     is_grid = pairs == {(gamma, tau) for gamma in request.gammas for tau in request.taus} and len(pairs) == len(rows)
-    checks.require(is_grid, name, "must contain each (gamma, tau) pair of the requested grid once")
+    checks.require(is_grid, name, "must contain each (tau, gamma) pair of the requested grid once")
     checks.mark_bounded_fields(f"{name}[].gamma", f"{name}[].tau", "request.gammas", "request.taus")
 
 

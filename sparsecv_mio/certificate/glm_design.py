@@ -1,10 +1,10 @@
 """Fits with logistic or Poisson loss by their definition, and proofs of optimality by branch and bound.
 
-All computations use `problem.glm_objective`. A support is optimal if no other support of its size has a lower
+All computations use `problem.glm_objective`. A support is optimal if no other support of its size has a smaller
 objective. The proof uses one rule: additional columns never raise the minimum objective. Therefore no subset of a set
-of columns has a lower objective than the set. Branching starts from all columns and removes or includes one column at a
-time. Branching ends when the objective of every remaining set is above the objective of the support. The number of fits
-is limited (`MOST_FITS`), so the proof succeeds for few features only.
+of columns has a smaller objective than the set. Branching starts from all columns and removes or includes one column at
+a time. Branching ends when the objective of every remaining set is above the objective of the support. The number of
+fits is limited (`MOST_FITS`), so the proof succeeds for few features only.
 """
 
 from __future__ import annotations

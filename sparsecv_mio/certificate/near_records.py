@@ -492,7 +492,7 @@ def _check_bounds_of_common(checks: Checks, record: CommonRecord, values: Suppor
     """Check that the grid is the requested one, and that bounds, gap and status follow from the table."""
     grid = [(row.gamma, row.tau) for row in record.table]
     wanted_grid = [(gamma, tau) for gamma in record.request.gammas for tau in taus]
-    words = "must contain each (gamma, tau) pair of the requested grid once"
+    words = "must contain each (tau, gamma) pair of the requested grid once"
     checks.require(grid == wanted_grid or record.status != "proved", "table", words)
     lower = min((row.lower for row in record.table), default=0.0) if grid == wanted_grid else 0.0
     words = f"the smallest lower bound of the table, {lower!r}"

@@ -27,7 +27,7 @@ from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, TIE_RTOL, TINY
 
 
 class TruePair(NamedTuple):
-    """Bounds on h of one (gamma, tau): those that no interval may exceed, and those of all possible ties."""
+    """Bounds on h of one pair (tau, gamma): those that no interval may exceed, and those of all possible ties."""
 
     low: float
     high: float

@@ -135,7 +135,7 @@ class PlanSetting:
 
 @dataclass(frozen=True)
 class Work:
-    """The cost of a run: `mios` subproblems (gamma, tau, fold) solved by branching, `nodes` of all trees, `seconds`.
+    """The cost of a run: `mios` subproblems (tau, gamma, fold) solved by branching, `nodes` of all trees, `seconds`.
 
     `sources` has the cost and gain of each source of bounds, `course` the gap over time, and `plan` every setting that
     determined what the search ran, as listed in docs/how_it_decides.md. All three are empty in older records, and if no

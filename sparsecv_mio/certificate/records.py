@@ -138,7 +138,7 @@ class DescentStep:
 
 @dataclass(frozen=True)
 class TableRow(BoundedPair):
-    """The certified interval of one (gamma, tau); the optima of `folds_decided` of its `folds` are completely known.
+    """The certified interval of one (tau, gamma); the optima of `folds_decided` of its `folds` are completely known.
 
     If `estimate` is true, some folds are not solved. `cv_error` is then computed at the known supports with the minimum
     training objective in these folds, and moved to the nearer bound if it lies outside the interval. `status` is
@@ -392,7 +392,7 @@ class Average:
 class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     """Answer and certificate of a cross-validation, schema `sparsecv/2`.
 
-    **CV error.** `cv_error` is h(gamma, tau) of the reported pair per row, in squared units of the target, at the
+    **CV error.** `cv_error` is h(tau, gamma) of the reported pair per row, in squared units of the target, at the
     supports of `chosen_folds`. `lower` and `upper` contain the minimum of h over the whole requested grid (pessimistic
     over ties): they are the smallest bounds of the table. The interval of h of the reported pair itself is that of its
     row, `own_row`.

@@ -1,9 +1,9 @@
-"""Fits and best subsets with squared-error loss: closed forms try all supports, and refits compare the best ones.
+"""Fits and best subsets with squared-error loss: closed forms try all supports, and refits compare the best supports.
 
 For folds with at most `IDENTITY_ROWS` rows, a closed form corrects full-data fits for the held-out rows. For larger
 folds, another closed form uses the Gram matrix of the training rows (:mod:`sparsecv_mio.certificate.unit_columns`). The
-closed forms only select candidates. Every support whose value is close to the best one is refitted on the training rows
-by `problem.objective.fit`, and only refits decide which support is optimal.
+closed forms only select candidates. Every support whose objective is close to the smallest one is refitted on the
+training rows by `problem.objective.fit`, and only refits decide which support is optimal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions that check the trees of a proof, and the statements of a proof about the folds of a pair (gamma, tau)."""
+"""Functions that check the trees of a proof, and the statements of a proof about the folds of a pair (tau, gamma)."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -2,13 +2,13 @@
 
 With such preprocessing the same row has different values in different folds. The module therefore builds an expanded
 table with one copy of a row for each distinct version of its values. It also builds new folds, each of which uses its
-own copies of the rows. The rest of the package treats the expanded table like any other
+own copies of the rows. The rest of the package treats the expanded table like any other table
 (docs/guide/folds_and_scales.md).
 
 `Dataset.scales` has the scale of each column for each group of rows; the penalty uses these scales. Group 0 consists of
-the rows of the full data. If columns are scaled within folds, each fold is another group. The table itself has the
-numbers of the file, not divided by the scales. The quotients would be rounded, and the bounds would then not hold for
-the numbers of the file.
+the rows of the full data. If columns are scaled within folds, each fold is another group. The table has the numbers of
+the file, not divided by the scales: the quotients would be rounded, and the bounds would then not hold for the numbers
+of the file.
 """
 
 from __future__ import annotations

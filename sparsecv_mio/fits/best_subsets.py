@@ -2,9 +2,9 @@
 
 With `--gamma LO..HI`, `with_surface` adds the best subset of every size as a function of gamma. For every size the
 interval is divided into pieces, and one subset is proved to be the best on each piece (docs/theory/continuous_gamma.md,
-section 1). Around a gamma at which the objectives of two subsets cross, a piece has both subsets; their objectives
-agree to 1e-9 on this piece. A piece has no proved subset if rounding errors exceed the difference between subsets, or
-if a limit ends the work.
+section 1). Around a gamma at which the objectives of two subsets cross, a piece has both subsets; on this piece, the
+objectives of the two subsets agree to 1e-9. A piece has no proved subset if rounding errors exceed the difference
+between subsets, or if a limit ends the work.
 """
 
 from __future__ import annotations
@@ -348,7 +348,7 @@ class PathSearch:
 
     @property
     def pairs(self) -> int:
-        """Number of pairs (gamma, tau)."""
+        """Number of pairs (tau, gamma)."""
         return len(self.grid.gammas) * len(self.grid.taus)
 
     def prepare(self, until: float) -> None:
@@ -488,7 +488,7 @@ class PathSearch:
                 node_limit *= ROUND_GROWTH
 
     def _round(self, fits: AnswerFits, left: dict[int, list[int]], node_limit: int) -> None:
-        """Give every open (gamma, tau) some effort, and remove closed ones from `left`, taus by index of gamma."""
+        """Give every open pair (tau, gamma) some effort, and remove closed ones from `left`, taus by index of gamma."""
         starts: list[IntArray] = []
         for g in sorted(left, key=lambda g: -self.grid.gammas[g]):
             if self.clock.has_expired():

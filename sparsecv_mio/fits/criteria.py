@@ -3,7 +3,7 @@
 R^2, adjusted R^2, Cp and BIC are defined as in R's package leaps. Each column of a model counts as one degree of
 freedom. If there is an intercept, a factor with all its k levels counts as k - 1. The criteria are meant for a small
 gamma, because a ridge penalty reduces the effective degrees of freedom. The choice of the best among many subsets
-increases the effective degrees of freedom. The criteria do not correct for these two effects.
+increases the effective degrees of freedom. The criteria correct for neither of these two effects.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Lists of near-optimal supports of one size, found by an external solver.
 
-A solver returns one support and a lower bound, which is trusted to 2e-6 of the scale of the objective. One support does
-not determine the held-out error, because another support may be equally good. Therefore the problem is solved again
-with one constraint for each support found so far: at most tau - 1 of its columns may be chosen. This step is repeated
-until the lower bound is clearly above the smallest objective. Every support found is a candidate for the optimum.
+A solver returns one support and a lower bound on the objective. The bound is assumed to be correct up to 2e-6 times the
+scale of the objective. One support does not determine the held-out error, because another support may have the same
+objective. Therefore the problem is solved again with one constraint for each support found so far: at most tau - 1
+columns of this support may be chosen. This step is repeated until the lower bound is clearly above the smallest
+objective. Every support found may be the optimum.
 
 The solver receives results of this package's relaxations (theory sections 1 and 2). The solution of the relaxation
 gives the first cut, and the columns with its largest coefficients give another initial support. The dual value is the

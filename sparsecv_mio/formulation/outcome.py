@@ -15,10 +15,10 @@ not usable here               raises              BackendUnavailable
 An unknown bound is -inf / +inf, never None or NaN.
 
 `Stop.OPTIMAL` means `upper - lower <= gap * upper + allowance`. A vendor's solver computes in floating point with its
-own tolerances. Its dual bound is therefore trusted only to 2e-6 of the scale of the objective (theory section 9), and
-`lower` is the dual bound minus this amount. `allowance` is this amount plus 5e-7 of the scale, because the incumbents
-of a solver may violate their constraints. In the condition of `Stop.OPTIMAL` the allowance is at most a thousandth of
-`upper`. A bound computed by this package has an allowance for rounding only.
+own tolerances. Its dual bound is therefore assumed to be correct only up to 2e-6 times the scale of the objective
+(theory section 9), and `lower` is the dual bound minus this amount. `allowance` is this amount plus 5e-7 of the scale,
+because the incumbents of a solver may violate their constraints. In the condition of `Stop.OPTIMAL` the allowance is at
+most a thousandth of `upper`. A bound computed by this package has an allowance for rounding only.
 
 `Stop.GAP` means that a solver met its own criterion, but the exact refit of its support leaves a larger gap, or the
 bound of the solver is not trusted. Some backends solve a sequence of models, one in each round. `Stop.STALLED` means

@@ -11,8 +11,9 @@ is valid. Here w is the scaled penalty plus the smallest eigenvalue of the scale
 is the largest multiple of the identity that can be moved to the perspective terms (theory section 4). The perspective
 relaxation replaces `w_j u_j^2` by `w_j u_j^2 / z_j`, where z_j is 1 for a chosen column.
 
-Bounds on coefficients, which are the big-M values of the models, hold for every b at least as good as the initial
-solution. Let b_r be the ridge fit on all columns. For every b with `f(b) <= ubar` and any support,
+Bounds on coefficients, the big-M values of the models, hold for every b with an objective of at most ubar, the
+objective of the initial solution. Let b_r be the ridge fit on all columns. For every b with `f(b) <= ubar` and any
+support,
 
     (b_r - b)' M (b_r - b) <= ubar - f(b_r)     =>     |b_j - b_r,j| <= sqrt((ubar - f(b_r)) (M^{-1})_jj)
 
@@ -24,9 +25,10 @@ solution. Let b_r be the ridge fit on all columns. For every b with `f(b) <= uba
                                                      b_j^2 <= t_j z_j,   lo z <= b <= hi z,   sum z <= tau,  z binary
 
 Here v_i is the weight of row i and r_i its margin, with y_i = -1 or 1. Columns are centred (`GlmProblem.centred`), and
-the objective is divided by the mean weight of a row, so that a row has a weight of about 1. Bounds on coefficients and
-margins come from a quadratic function. It is at most F wherever the objective F is at most its value at the initial
-solution (docs/theory/glm.md, section 3). The perspective relaxation of this quadratic is the first lower bound.
+the objective is divided by the mean weight of a row, so that a row has a weight of about 1. Let F be the objective.
+Bounds on coefficients and margins come from a quadratic function that is at most F at every point where F is at most
+its value at the initial solution (docs/theory/glm.md, section 3). The perspective relaxation of this quadratic is the
+first lower bound.
 
 The upper bounds of every backend come from `refit_support`, the exact fit of one support in plain numpy.
 """

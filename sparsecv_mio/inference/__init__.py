@@ -1,1 +1,1 @@
-"""Results for a statistician on top of the certified search: each repeats or compares the whole procedure."""
+"""Bootstrap, stability selection, tests by splits of the rows, and comparisons with baselines."""

@@ -1,9 +1,9 @@
 """Repeat the whole procedure on draws of the rows: the folds, the grid, the choice of a model and its fit.
 
-The procedure is that of the answer: the folds of a draw are made as those of an outer training set of nested
-cross-validation, and the search is warm-started from the supports of the answer. Draws are searched one after the
-other, or in several processes of one thread each if they take long. Finished draws are stored in a file of JSON lines,
-so that a later run continues with the missing draws.
+A *draw* is a set of rows drawn at random. The procedure is the one that gave the answer. The folds of a draw are made
+in the same way as the folds of an outer training set of nested cross-validation, and the search is warm-started from
+the supports of the answer. Draws are searched one after the other, or in several processes of one thread each if they
+take long. Finished draws are stored in a file of JSON lines, so that a later run continues with the missing draws.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The bootstrap of the whole procedure, stability selection, and inference by splits of the rows.
 
-Each of them repeats the procedure of an answer on draws of the rows, and summarises the chosen models. The formulas are
-those of :mod:`sparsecv_mio.certificate.draw_summaries` and :mod:`sparsecv_mio.inference.split_tests`.
+Each of these three methods repeats, on draws of the rows, the procedure that gave a record, and summarises the models
+that the draws choose. The formulas are those of :mod:`sparsecv_mio.certificate.draw_summaries` and
+:mod:`sparsecv_mio.inference.split_tests`.
 """
 
 from __future__ import annotations

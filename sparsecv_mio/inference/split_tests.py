@@ -15,8 +15,9 @@ and Buehlmann 2009) is
 term with `P_j <= a` has coefficient 0 in every model that contains it. The splits may depend on each other.
 
 *Proof.* Let `u = a / (1 - log g)`. `P_j <= a` means that `#{b: p_jb <= u k / B} >= k` for some k. Then the mean over b
-of `s_jb = sup_{t >= g} 1{p_jb <= u t} / t` is at least 1. For a uniform p, the expectation of s_jb given the rows that
-chose is at most `u (1 - log g) / m_b = a / m_b`. The sum over the at most m_b such terms of a model is at most a, and
+of `s_jb = sup_{t >= g} 1{p_jb <= u t} / t` is at least 1. If term j has coefficient 0, p is uniform or larger, and the
+expectation of s_jb given the rows that chose the model is at most `u (1 - log g) / m_b = a / m_b`. A model has at most
+m_b terms with coefficient 0. For one split, the expectations of s_jb over these terms therefore sum to at most a, and
 Markov's inequality gives the claim. []
 
 **Interval.** The values of a coefficient that the same test does not reject form an interval (Dezeure et al. 2015). It
@@ -25,9 +26,10 @@ contain such coefficients with probability `1 - a`. An interval is finite only i
 
 **Test of a term.** Squared error: least squares. Logistic and Poisson loss: maximum likelihood. The covariance is the
 jackknife CR3 over rows, or over groups that folds keep together, of one Newton step. Errors may have unequal variances.
-The tests use the t distribution with the degrees of freedom of Satterthwaite (Bell and McCaffrey 2002): those of a
-chi-squared distribution with the mean and variance that the estimated variance has if all errors have equal variances.
-A term of q columns has the smallest number `df` of its columns, and `(df - q + 1) / (df q)` times the Wald statistic is
+The tests use the t distribution with the degrees of freedom of Satterthwaite (Bell and McCaffrey 2002). They are
+computed as if all errors had equal variances. The variance estimate then has a known mean and variance. The degrees of
+freedom are those of the scaled chi-squared distribution with this mean and variance. For a term of q columns, let `df`
+be the smallest number of degrees of freedom of these columns: `(df - q + 1) / (df q)` times the Wald statistic is
 compared with the F distribution with q and `df - q + 1` degrees of freedom (Hotelling).
 """
 

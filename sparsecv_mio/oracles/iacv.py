@@ -10,8 +10,8 @@ proximal gradient descent has g equal to the summed loss, and h = lam * pi with 
 
 For each fold, the module also computes one Newton step, the infinitesimal jackknife and the exact held-out fit. Newton
 steps and jackknives are meant for the minimiser of the full-data problem. In a comparison along the iterations of a
-solver, they start from the current iterate instead (section 6 of the paper). The baseline of this comparison is the
-full-data iterate, which ignores the fold.
+solver, Newton steps and jackknives start from the current iterate instead (section 6 of the paper). The baseline of
+this comparison is the full-data iterate, which ignores the fold.
 
 For squared-error loss the Taylor step of IACV is exact, so its iterates are the held-out iterates (theory section 8). A
 step for all folds takes one matrix product `Theta Q - C` and a correction by the rows of each fold. Theta has one row

@@ -11,7 +11,7 @@ each depth of the recursion every row is learned once, so all k folds cost `ceil
 
 The learners are linear models trained by stochastic gradient steps, ridge regression from moments, and naive Bayes from
 counts. :class:`PegasosLearner` and :class:`LeastSquaresSgd` change their arrays when they learn a row, in compiled code
-that processes whole subtrees. The other learners never change an array; learning replaces it by a new array. A copy of
+that processes whole subtrees. The other learners never change an array; they replace the array by a new one. A copy of
 such a model may therefore share the arrays of the original.
 """
 

@@ -2,9 +2,9 @@
 
     F(a, b) = sum_i v_i l_i(sign_i (a + x_i'b)) + sum_j ridge_j b_j^2,
 
-where v_i is the weight of row i and l_i its loss (:mod:`sparsecv_mio.problem.row_losses`). F_S is the minimum of F over
-b supported on S, with the intercept `a` free (or 0). With `gamma = 1 / C` for scikit-learn's C, ridge_j is `gamma / 2`
-times the penalty weight of column j.
+where v_i is the weight of row i, l_i its loss and sign_i the sign of its margin
+(:mod:`sparsecv_mio.problem.row_losses`). F_S is the minimum of F over b supported on S, with the intercept `a` free (or
+0). With `gamma = 1 / C` for scikit-learn's C, ridge_j is `gamma / 2` times the penalty weight of column j.
 
 Wherever F is at most a number `level`, F is at least a quadratic q (docs/theory/glm.md, section 3), whose moments form
 a `SparseProblem`. Suppose that a tree proves that the minimum of q on a support S is at least `lower`. Then F_S is at

@@ -2,11 +2,11 @@
 
     F(S) = min over a, b   sum_{i in T} w_i l_i(a + x_i'b)  +  (gamma / 2) sum_{j in S} (s_j b_j)^2
 
-Here T are the training rows, w_i is the weight of row i and l_i its loss as a function of the predictor. For logistic
-loss `l_i(t) = log(1 + exp(-y_i t))` with y_i = -1 or 1 (0 and 1 in the data). The coefficients b are 0 outside of S,
-the intercept `a` is free (`fold`) or 0 (`none`), and s_j is the scale of column j as in `problem.objective`. The
-held-out error of a fold is the sum of `w_i l_i(m_i)` over its rows, with m_i the predictor of row i by the fit without
-the fold. The CV error h is the sum of the held-out errors of all folds divided by the sum of the weights.
+Here T are the training rows, w_i is the weight of row i and l_i its loss as a function of the linear predictor. For
+logistic loss `l_i(t) = log(1 + exp(-y_i t))` with y_i = -1 or 1 (0 and 1 in the data). The coefficients b are 0 outside
+of S, the intercept `a` is free (`fold`) or 0 (`none`), and s_j is the scale of column j as in `problem.objective`. The
+held-out error of a fold is the sum of `w_i l_i(m_i)` over its rows, with m_i the linear predictor of row i by the fit
+without the fold. The CV error h is the sum of the held-out errors of all folds divided by the sum of the weights.
 
 Tests compare every other computation for these losses with this module, and `sparsecv verify` uses no other definition.
 Each Newton step is solved by an orthogonal factorisation of the rows, with a gradient in long precision. The module

@@ -1,4 +1,4 @@
-"""The fit of one support from the rows for a smooth convex loss, with certified bounds on its errors.
+"""The fit of one support to the rows for a smooth convex loss, with certified bounds on the errors of the optimum.
 
     F(a, b) = sum_i w_i l_i(sign_i (a + v_i'b)) + (gamma / 2) sum_j weight_j b_j^2
 
@@ -33,12 +33,14 @@ such a d satisfies the condition, so d = 0. []
 The condition depends neither on the chosen features nor on gamma. The fit on the columns z alone therefore shows
 whether the condition holds for all models. A certified ball around this fit proves that the minimiser exists; the proof
 includes rounding errors. A run starts only if there is such a ball for all rows and for the training rows of every
-fold. Otherwise a linear program searches for such a d, and the error message names the columns in which d is not 0.
+fold. Otherwise a linear program searches for a d as in the claim, and the error message names the columns in which d is
+not 0.
 
-**Held-out rows.** Most folds need no separate fit. Let the full-data fit on z have the Hessian H and a gradient of
-length g in the norm of `H^{-1}`. Let `s_i = -v_i l'` and `c_i = v_i l''` at this fit, and let N be the held-out rows of
-a fold. Without N, the Hessian at this fit is at least `(1 - h) H` with `h = sum over N of c_i z_i'H^{-1}z_i`. Lengths
-are now in the norm of the inverse of the Hessian without N. The length of the gradient is at most `delta = (g +
+**Held-out rows.** Most folds need no separate fit. Let H be the Hessian of the full-data fit on the unpenalised columns
+z, and g the length of its gradient in the norm of `H^{-1}`. Let `s_i = -v_i l'` and `c_i = v_i l''` at this fit, and
+let N be the held-out rows of a fold. Without N, the Hessian at this fit is at least `(1 - h) H` with `h = sum over N of
+c_i z_i'H^{-1}z_i`. Lengths are now in the norm of the inverse of the Hessian without N. The length of the gradient is
+at most `delta = (g +
 |sum over N of s_i sign_i z_i|) / sqrt(1 - h)`, and the length of a row is at most `L = max |z_i| / sqrt(1 - h)`. If
 `delta L <= 0.9`, there is a certified ball of radius `10 / L`, because `10 k(10) >= 1.8 >= 2 delta L` with the function
 k of docs/theory/glm.md, section 2. Folds without this condition are fitted.

@@ -1,14 +1,14 @@
-"""The ridge fit of one support from the rows, with a bound on its rounding error.
+"""The ridge fit of one support to the rows, with a bound on its rounding error.
 
 The package has three implementations of this fit, which differ in their input and in their treatment of rounding:
 
 * `problem.objective.fit` is the reference definition of the fit. It computes in floats, from the rows in their original
   units. If floats leave fewer than nine digits of a residual, it uses exact fractions, or twice the precision if there
   are many rows. `verify` and the tests use no other fit.
-* `refit_squares`, in this module, fits from the rows in standard coordinates, refined in long precision. It computes
-  the reported numbers, and replaces fits from moments that lose too many digits. It returns bounds on its rounding
-  errors, computed from the residual. If these bounds are too wide to distinguish two supports, a fit of few rows and
-  columns is computed again in fractions (`problem.beyond_floats`).
+* `refit_squares`, in this module, fits from the rows in standard coordinates (docs/notation.md), and refines the result
+  in long precision. It computes the reported numbers, and replaces fits from moments that lose too many digits. It
+  returns bounds on its rounding errors, computed from the residual. If these bounds are too wide to distinguish two
+  supports, a fit of few rows and columns is computed again in fractions (`problem.beyond_floats`).
 * `problem.moment_fits.refit_moments` fits from the moments, within boxes if there are any. The upper bounds of every
   backend come from this function. It evaluates the objective of its coefficients again and rounds it up, so the result
   is an upper bound for any coefficients. It also returns a bound on the excess over the minimum.

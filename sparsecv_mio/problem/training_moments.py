@@ -7,7 +7,7 @@ outside of this range, just as TreeCV passes down a model (theory section 8). Ea
 folds, and each leaf has the moments of one training set.
 
 `AllColumnFits` has the ridge fits on all columns at many gammas, from these moments or, if there are fewer rows than
-columns, from the rows. Pairs (gamma, tau) with tau = p need no search, because their support is the set of all columns
+columns, from the rows. Pairs (tau, gamma) with tau = p need no search, because their support is the set of all columns
 (docs/theory/average.md).
 """
 

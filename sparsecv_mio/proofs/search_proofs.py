@@ -5,8 +5,8 @@ each gamma, one tree on the full data proves a threshold for each size. The thre
 training-loss bounds of a pair (:mod:`sparsecv_mio.bounds.closed_form`) sum to the bound of the record.
 
 All folds of the reported pair are solved. If each fold holds out one row, a list of near-optimal supports of the full
-data is enough to solve all folds of this pair (theory section 5). Otherwise, or if a threshold would list too many
-supports, trees on the training rows of each fold solve them.
+data is sufficient to solve all folds of this pair (theory section 5). Otherwise, or if a threshold would list too many
+supports, trees on the training rows of each fold solve the folds.
 """
 
 from __future__ import annotations

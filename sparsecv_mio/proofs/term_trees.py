@@ -1,8 +1,8 @@
 """Branch-and-bound trees over terms, which prove lower bounds (thresholds) on objectives by ridge fits.
 
 A term is a column, or a group of columns such as a factor; `ChosenTerms` states which terms a support may contain. A
-leaf is closed if the objective of the ridge fit on all its terms is large enough. Otherwise the terms that the leaf may
-choose are removed one at a time, and the objectives of these smaller fits give the bound.
+leaf is closed if the objective of the ridge fit on all its terms is at least the threshold. Otherwise the terms that
+the leaf may choose are removed one at a time, and the objectives of the fits without these terms give the bound.
 """
 
 from __future__ import annotations

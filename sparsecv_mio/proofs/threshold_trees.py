@@ -1,11 +1,11 @@
 """Branch-and-bound trees that prove lower bounds (thresholds) on training objectives, in the units of the data.
 
 A node (I, F) of a tree includes the columns I and may choose from the columns F. With few columns, leaves are closed by
-ridge fits, as in the path tree. With many columns, these bounds are too small. The dual value of a point of the
-perspective relaxation (theory section 1), rounded to few bits, then closes a node. The point of the parent node is used
-if it is sufficient. Columns are scaled so that the penalty is 1. If columns form nearly collinear groups, the
-relaxation uses a block-diagonal part of the matrix M instead of the penalty (docs/theory/bounds.md, section 9). The
-proof contains this part.
+ridge fits, as in the path tree. With many columns, the objectives of these fits are below the threshold. The dual value
+of a point of the perspective relaxation (theory section 1), rounded to few bits, then closes a node. The point of the
+parent node is used if it is sufficient. Columns are scaled so that the penalty is 1. If columns form nearly collinear
+groups, the relaxation uses a block-diagonal part of the matrix M instead of the penalty (docs/theory/bounds.md, section
+9). The proof contains this part.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ROC curve and calibration plot of the held-out probabilities of a record with logistic loss.
 
-The models in `chosen_folds` are fitted again to the data of the record. The prediction of each row is that of the model
-of the fold that holds the row out.
+The models in `chosen_folds` are fitted again to the data of the record. Each row is predicted by the model of the fold
+that holds the row out.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class PredictedClasses:
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """A reliability curve: held-out rows grouped by tenths of their probability, without empty groups.
+    """A reliability curve: held-out rows grouped by ten intervals of probability of width 0.1, without empty groups.
 
     Attributes
     ----------

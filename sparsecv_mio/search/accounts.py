@@ -1,6 +1,6 @@
 """Classes that count the cost and the gain of every source of bounds in a search.
 
-A *source of bounds* is a method that narrows the intervals of subproblems (gamma, tau, fold), such as a relaxation or a
+A *source of bounds* is a method that narrows the intervals of subproblems (tau, gamma, fold), such as a relaxation or a
 branch-and-bound tree. Each source has an account under its name, and the mixed-integer problems (MIOs) of a backend
 have another account. The cost and gain of a source are the changes in the totals of the search while the source works
 (`Accounts.of`). All other work has the account `OTHER_WORK`, so that the seconds of all accounts add up to the seconds

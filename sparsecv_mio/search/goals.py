@@ -1,4 +1,4 @@
-"""Goals of a search, such as a certified choice: each determines the pairs to be solved and the end of the search."""
+"""Goals of a search, such as a certified choice: a goal determines the pairs to be solved and the end of the search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The supports that side constraints allow, and the columns that a choice at a node includes or excludes.
+"""The supports that side constraints allow, and the columns that must follow the inclusion or exclusion of a column.
 
 A set of columns is stored as an integer with bit j set for column j, so that a node needs only a few bit operations.
 """

@@ -12,7 +12,7 @@ for `W = diag(w)`, b any point and `g = c - (M - W) b`. Then
     q(b') >= dual + ||b' - b||^2_{M - W},    dual = yy - b'(M - W) b - (sum of the k largest g_j^2 / w_j),
 
 for every b' with at most k columns. Hence these fits lie in an ellipsoid about b. Its squared radius `U - dual` is far
-less than `U - min q` (docs/theory/glm.md, section 4).
+smaller than `U - min q` (docs/theory/glm.md, section 4).
 """
 
 from __future__ import annotations

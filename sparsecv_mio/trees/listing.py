@@ -1,9 +1,9 @@
 """Lists of all supports whose objective f is at most a cutoff, and perspective trees of single sizes.
 
 The path tree lists all sizes at once and is fastest with few columns and small penalties. A perspective tree lists one
-size; by scans of the last levels it finds thousands of supports at a node. It is not known in advance which kind is
-faster. The path tree therefore runs first, with at most `LISTED_PATH_NODES` nodes. Then every size that it has not
-finished gets a perspective tree. Supports are returned as soon as they are found.
+size; by scans of the last levels it finds thousands of supports at a node. Which of the two kinds is faster is not
+known in advance. The path tree therefore runs first, with at most `LISTED_PATH_NODES` nodes. Then every size that the
+path tree has not finished gets a perspective tree. Supports are returned as soon as they are found.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """Bounds on held-out losses of all folds, from a list of near-optimal supports of the full data.
 
 A tree of the full data lists every support S of a size with an objective F_S of at most T. Let N be the held-out rows
-of a fold, F_S^(-N) the objective of S without these rows, and u_N the objective of any support without them. Let S now
-be the best support without the rows N, and h_N its held-out loss. If this S is not listed,
+of a fold and F_S^(-N) the objective of S on the other rows. Let u_N be the objective of one known support on the other
+rows; it need not be the best support. Let S now be the best support on the other rows, and h_N its held-out loss. If
+this S is not listed,
 
     T < F_S <= F_S^(-N) + h_N <= u_N + h_N.
 
 Therefore h_N is at least `T - u_N`, or S is listed. A Newton step from the full-data fit of a listed support gives an
-interval for its held-out loss (`trees/glm_left_out`). Let d be the loss on N of the fit without N, minus that of
-the full-data fit. The lower bound `T - u_N` reaches h_N as soon as T exceeds the minimum of F by d / 2, so short lists
-are sufficient.
+interval for its held-out loss (`trees/glm_left_out`). Let d be the loss on N of the fit without N, minus the loss on N
+of the full-data fit. The lower bound `T - u_N` reaches h_N as soon as T exceeds the minimum of F by d / 2, so short
+lists are sufficient.
 
 For an upper bound on h_N, choose a number `level`. Let `anywhere` be an upper bound on the loss of the rows N at all
 points with F of at most `level`. Let `most` be an upper bound on this loss at all fits of the given size with F of at

@@ -1,11 +1,13 @@
-"""Best subsets with limits on groups, parents, factors and bounds on coefficients: one best-first tree for each tau.
+"""Best subsets under restrictions on supports and under bounds on coefficients: one best-first tree for each tau.
 
-A support is identified by its *active* columns: all its columns except those that a bound of 0 holds at zero. Its fit
+The restrictions are at most k columns of a group, a column only with its parents, and all levels of a factor or none. A
+support is identified by its *active* columns: all its columns except those that a bound of 0 holds at zero. Its fit
 within the bounds equals the fit on its active columns, so a refit on the active columns gives the coefficients.
 
 A node is closed in two cases. First, a bound of :mod:`sparsecv_mio.kernels.restricted_node` exceeds the cutoff. Second,
 the fit on all columns of the node is the fit of one of its supports, and dropping any column of this fit would raise
-the objective above the cutoff. Then all supports of the node within the cutoff have the same fit.
+the objective above the cutoff. In the second case, all supports of the node with an objective of at most the cutoff
+have the same fit.
 
 If rounding errors exceed every bound, because columns are collinear up to rounding, no node is pruned. All supports are
 then candidates, which are compared by refits from the rows.

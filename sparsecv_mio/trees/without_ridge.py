@@ -1,10 +1,10 @@
 """Checks for fits without a ridge penalty: whether gamma 0 is allowed, and whether adjustment columns are independent.
 
 Without a ridge penalty, the fit of a model on some rows is unique if its columns, and the intercept, are linearly
-independent on these rows. Gamma 0 is accepted if this holds for every subset of as many columns as a model may have, on
-the training rows of every fold. Then every fold compares the same subsets. Otherwise an error message names the fold
-and a dependent subset. Larger sets of columns may be dependent, for example if there are more columns than rows, or
-indicators of all levels of a factor.
+independent on these rows. Gamma 0 is accepted if, on the training rows of every fold, the columns of every subset are
+independent, for subsets of as many columns as a model may have. Then every fold compares the same subsets. Otherwise an
+error message names the fold and a dependent subset. Larger sets of columns may be dependent, for example if there are
+more columns than rows, or indicators of all levels of a factor.
 
 Two other rules are not used. The first rule would skip dependent subsets; the compared models would then depend on the
 fold. The second rule would use the fit of minimum norm; the choice among models that fit equally well would then depend

@@ -1,9 +1,10 @@
 """SCIP backend: the perspective model (MISOCP) with big-M constraints and a quadratic form split into single parabolas.
 
-Within the tolerance of SCIP for cones, the coefficient of a column with z_j = 0 can reach about 3e-5. The constraints
-`lo_j z_j <= u_j <= hi_j z_j` prevent this. SCIP drops cuts that are violated by less than 1e-4 and then branches on the
-coefficients without end. The model therefore multiplies coefficients by ten and the scale of the objective by 100.
-Relative to this scale, 1e-4 is small enough.
+SCIP satisfies cone constraints only up to a tolerance. The coefficient u_j of a column that is not selected (z_j = 0)
+can therefore reach about 3e-5. The constraints `lo_j z_j <= u_j <= hi_j z_j`, with the bounds lo_j and hi_j on u_j,
+prevent this. SCIP drops cuts that are violated by less than 1e-4 and then branches on the coefficients without end. The
+model therefore multiplies coefficients by ten and the scale of the objective by 100. Relative to this scale, 1e-4 is
+small enough.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Leave-one-out predictions and classification errors of a model, by bounds and Newton steps, with few trainings.
 
 **Bounds.** Let w be the coefficients of the full-data fit, alpha its dual variables, l_i the loss of row i and t_i the
-predictor of row i. For the L2 penalty without an intercept, let `u = w - X' alpha / ((n - 1) ridge)`. All bounds then
-follow from three numbers for each row (`x_i' w`, `x_i' u`, `||x_i||^2`). Let `a_i = alpha_i / ((n - 1) ridge)`. The
-primal point that belongs to the dual point without row i is `v_i = w - u - a_i x_i`. The ball about the midpoint of two
-primal points (:mod:`.regions`) then gives
+linear predictor `x_i' w` (plus the intercept, if any) of row i. For the L2 penalty without an intercept, let `u = w -
+X' alpha / ((n - 1) ridge)`. All bounds then follow from three numbers for each row (`x_i' w`, `x_i' u`, `||x_i||^2`).
+Let `a_i = alpha_i / ((n - 1) ridge)`. The primal point that belongs to the dual point without row i is `v_i = w - u -
+a_i x_i`. The ball about the midpoint of two primal points (:mod:`.regions`) then gives
 
     x_i' w^(-i)  in  t_i - (x_i' u + a_i ||x_i||^2) / 2  +/-  ||x_i|| sqrt(slack_i / ridge)
     slack_i = Fenchel-Young residuals of the remaining rows / (n - 1) + ridge/4 ||u + a_i x_i||^2

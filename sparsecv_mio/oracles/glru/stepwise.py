@@ -5,7 +5,8 @@ is at least the smallest error count found (Algorithm 4 of the GLRU paper, docs/
 paper, in both directions, bounds the error count of every fit that differs in one column from the current one.
 
 Three features are not in the GLRU paper. A candidate whose two bounds are equal is not trained. A training ends as soon
-as its error count is known, or is known to be at least the smallest count found. Columns can also be added.
+as the error count of its model is known, or is known to be at least the smallest count found. Columns can also be
+added.
 """
 
 from __future__ import annotations

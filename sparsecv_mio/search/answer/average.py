@@ -1,13 +1,13 @@
 """The averaged model: an average over near-optimal pairs, approximated by one best subset (docs/theory/average.md).
 
-The pair (tau, gamma) with the minimum of many CV errors is chosen in part by the noise of these errors, which makes
-predictions less accurate. The average over all pairs whose CV errors hardly differ from the minimum predicts more
-accurately, but it has many features. Therefore the best subset of every size is fitted to the predictions of the
-average. The averaged model is the smallest of these subsets whose predictions differ little from the average.
+The pair (tau, gamma) with the minimum of many CV errors is chosen in part by the noise of these errors. The average
+over all pairs whose CV errors hardly differ from the minimum predicts more accurately than the model of this pair, but
+it has many features. Therefore the best subset of every size is fitted to the predictions of the average. The averaged
+model is the smallest of these subsets whose predictions differ little from the average.
 
 To estimate the error of the averaged model, averaging and fitting can be repeated within every fold. The weights of the
-pairs are not computed again; they come from all rows. This procedure is much cheaper than a search without each fold.
-Its estimate is too small, because the weights depend on the held-out rows.
+pairs are not computed again; they come from all rows. This procedure is much cheaper than a search with each fold held
+out. Its estimate is too small, because the weights depend on the held-out rows.
 """
 
 from __future__ import annotations

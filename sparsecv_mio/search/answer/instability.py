@@ -4,7 +4,7 @@ If a fold is held out, the model changes, and so does the loss of every row (squ
 of a pair is the mean absolute change over all rows, for the fold with the largest such mean
 (:mod:`sparsecv_mio.bounds.model_changes`). If the full-data model and the model of every fold are known, the
 instability is known up to ties and rounding. Otherwise the module computes bounds on it. For a given weight, the chosen
-pair has the smallest sum of the CV error and weight times instability.
+pair has the smallest sum of the CV error and the weight times the instability.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cyclic coordinate descent over (gamma, tau), with tau steps at a fixed gamma and gamma steps at fixed supports.
+"""Cyclic coordinate descent over (tau, gamma), with tau steps at a fixed gamma and gamma steps at fixed supports.
 
 The tau step solves all folds for every requested tau at one gamma; below, these subproblems are called the *row* of the
 gamma. The gamma step fixes the supports of the folds; the CV error h is then a smooth function of gamma (theory section
@@ -8,11 +8,11 @@ From these predictions, h and its derivatives are computed for all folds togethe
 
 The current pair of the descent is the best tau of a row. If the gamma step finds a gamma with a smaller certified upper
 bound on the CV error, the descent moves to the row of this gamma. If it finds no such gamma, the current tau is solved
-at all gammas of a grid. The descent ends at a pair that no change of tau alone or gamma alone improves.
+at all gammas of a grid. The descent ends at a pair whose CV error no tried change of tau alone or gamma alone lowers.
 
 The algorithm of the paper (docs/papers.md) moves to the result of each step and stops when a pair recurs. Here no gamma
-is visited twice, because a solved row is known not to be better. The CV error decreases with every move, so the descent
-cannot cycle.
+is visited twice, because no pair of a solved row has a smaller CV error than the current pair. The CV error decreases
+with every move, so the descent cannot cycle.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Fits of given supports as functions of lam = gamma / 2: objective, slope, held-out error, and possible optima.
 
 `FitsOverGamma` has the fits on the training rows of one fold. Let G be the Gram matrix of these rows, c the products of
-the columns with the target, `G_SS = Q diag(mu) Q'` for the support S, and `a = Q'c_S`. For a held-out row v with target
-r, both centred,
+the columns with the target, `G_SS = Q diag(mu) Q'` for the support S, and `a = Q'c_S`. With yy the sum of squares of
+the target, the objective f and its slope, and the residual of a held-out row with features v and target r (both
+centred), are
 
     f = yy - sum_k a_k^2 / (mu_k + lam),    df/dlam = ||b||^2 = sum_k a_k^2 / (mu_k + lam)^2,
     held-out residual = r - sum_k w_k / (mu_k + lam),   w_k = (v'Q)_k a_k.
@@ -11,7 +12,8 @@ Every term is monotone in lam. The values of the terms at the two ends of an int
 residual and its derivatives on the interval.
 
 `RowFits` has the fits for folds of one row. One factorisation of the full data is sufficient for all folds of a
-support. Let `z = Q'x` for the held-out row x, let s be the part of its leverage due to the intercept, and let
+support. Let r be the target of the held-out row x and `z = Q'x`, let s be the part of its leverage due to the
+intercept, and let
 
     e = r - sum_k a_k z_k / (mu_k + lam),        g = 1 - s - sum_k z_k^2 / (mu_k + lam)
 

@@ -1,1 +1,1 @@
-"""Orders of a search: rules that choose the next step from the present state alone."""
+"""Orders of a search: rules that choose the next step (unit of work) from the present state of the search alone."""

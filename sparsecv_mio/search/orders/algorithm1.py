@@ -1,4 +1,4 @@
-"""The orders of the papers (docs/papers.md): Algorithm 1, and the grid search with which the papers compare it.
+"""The search orders of the papers (docs/papers.md): Algorithm 1, and the grid search with which the papers compare it.
 
 Both orders compute the bounds of all folds first, without branching. Each later step of Algorithm 1 solves one
 subproblem: in the pair (tau, gamma) with the smallest lower bound, the fold with the widest interval. Grid search

@@ -1,7 +1,7 @@
-"""The order for many columns and few folds, which solves small sizes before large ones.
+"""The search order (schedule of steps) for many columns and few folds: it solves small sizes before large ones.
 
-Branch-and-bound trees become more expensive as the size grows. In the same time, proofs for the small sizes therefore
-exclude more pairs (tau, gamma) than a little work at every size.
+Branch-and-bound trees become more expensive as the size grows. With the same time, complete proofs for the small sizes
+therefore exclude more pairs (tau, gamma) than partial work on every size.
 
 1. The pair with the best estimate is tried first. Each try has twice the nodes of the previous try. The tries end if
    the next one would not fit into half of the remaining time. They also end if solving the pair would allow bounds on
@@ -9,11 +9,11 @@ exclude more pairs (tau, gamma) than a little work at every size.
 2. Then the order works on all sizes up to the size of this pair together, and on the larger sizes one after the other.
    For each size, trees of the full data come before trees of folds. The trees of the full data run until the open pairs
    of this size are excluded, or until they cannot exclude another pair.
-3. The order works on the open pairs again with eight times the nodes. This work alternates with work on the next new
-   size, according to the numbers of nodes that both have cost.
-4. If the proof does not fit into the time limit, the pairs with the smallest lower bounds get a part of the time
-   (module `weakest`).
-5. If these phases have no step left, the order `together` goes on with its settings.
+3. The order works on the open pairs again with eight times the nodes. This work alternates with work on the next size,
+   according to the numbers of nodes that the two kinds of work have cost.
+4. If the proof for all pairs is not expected to fit into the time limit, the pairs with the smallest lower bounds get a
+   part of the time (module `weakest`).
+5. When items 1 to 4 have no step left, the search goes on with the phases of the order `together`.
 """
 
 from __future__ import annotations

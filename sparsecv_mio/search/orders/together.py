@@ -1,13 +1,13 @@
-"""The order for cheap trees: all sizes of a gamma at once, all folds at once if there are many, then single folds.
+"""The search order for cheap trees: all sizes of a gamma at once, many folds at once, then single folds.
 
-With few columns there are usually two phases: first trees of the full data, then trees of folds, those with the fewest
-tries first. If there are many small folds, one tree for all folds of a gamma comes between the two phases.
+With few columns there are usually two phases: first trees of the full data, then trees of folds. Folds with the fewest
+tries come first. If there are many small folds, one tree for all folds of a gamma comes between the two phases.
 
 If the first trees of the full data take long, work that may exclude pairs (tau, gamma) comes before trees of all folds.
 The order then bounds the folds of all other pairs. Trees of single folds follow, first for the pair that has the best
 estimate at that moment (the winner), until every fold of this pair has a tree. The other pairs follow, gamma by gamma,
-in the order of the estimates. Under a time limit, short trees of the full data come first. If the proof does not fit
-into the time limit, the order uses the last part of the time to raise the smallest lower bounds.
+in the order of the estimates. Under a time limit, short trees of the full data come first. If the proof for all pairs
+is not expected to fit into the time limit, the order uses the last part of the time to raise the smallest lower bounds.
 
 The function `_phases` has the conditions of all phases.
 """

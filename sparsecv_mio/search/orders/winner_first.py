@@ -1,8 +1,8 @@
-"""The order that solves the pair with the best estimate first, and then raises the bounds of all other pairs above it.
+"""The search order that solves the pair with the best estimate first, and then excludes other pairs by bounds.
 
-The training-loss bound usually raises lower bounds most, and it needs trees of the full data. For every pair (tau,
-gamma) that they may exclude, trees of the full data therefore come before trees of folds. Trees grow in rounds: every
-tree has a few nodes before any tree has more.
+Of all bounding methods, the training-loss bound usually raises lower bounds most, and it needs trees of the full data.
+For every pair (tau, gamma) that trees of the full data may exclude, these trees therefore come before trees of folds.
+Trees grow in rounds: every tree has a few nodes before any tree has more.
 """
 
 from __future__ import annotations

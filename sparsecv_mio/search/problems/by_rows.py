@@ -1,4 +1,4 @@
-"""Problems with squared-error loss and very many columns, computed from the rows without a matrix over all columns.
+"""Problems with squared-error loss and very many columns, computed without the Gram matrix of all columns.
 
 A relaxation on the rows bounds a size and screens columns (:class:`~sparsecv_mio.bounds.wide.WideFold`). If few columns
 remain, their Gram matrix is computed, and trees or an external solver solve the size. Otherwise a tree on the rows

@@ -1,13 +1,13 @@
-"""Initial supports: local search for a good support of every fold, gamma and tau, before any proof.
+"""Initial supports: local search for a support of every fold, gamma and tau, before any proof.
 
     for paths in search_all_passes(data, folds, grid, threads=2, until=deadline):
         error[:, :, paths.fold] = paths.held_out          # (G, T); later paths of a fold replace earlier ones
 
 The first supports of every fold come from a forward selection through all sizes at the middle gamma, and are refitted
-at every other gamma. Better supports follow, by selection at every gamma and by trying the supports of other folds.
-Supports are compared only by their training objective. `held_out` is therefore an estimate of the held-out loss of the
-best support (theory section 13), and `objective` is an upper bound on the smallest training objective. The supports are
-warm starts (`paths.support(g, t)`), never certificates of the held-out error.
+at every other gamma. Supports with smaller objectives follow, by selection at every gamma and by trying the supports of
+other folds. Supports are compared only by their training objective. `held_out` is therefore an estimate of the held-out
+loss of the best support (theory section 13), and `objective` is an upper bound on the smallest training objective. The
+supports are warm starts (`paths.support(g, t)`), never certificates of the held-out error.
 
 If Gram matrices of all columns are too large, every fold searches on a working set of columns (`WorkingSets`). The
 working set starts with the columns that a forward selection on the training rows chooses. The column most correlated
@@ -15,8 +15,8 @@ with the residual of each support found joins the working set, and so do the col
 The held-out rows of a fold have no influence on its working set. Products with all columns are computed for many
 residuals at once, and no matrix over all pairs of columns is stored.
 
-The search is meant for up to about a thousand folds. With more folds (leave-one-out of many rows), it is cheaper to
-refit the supports of the full data in every fold, by the identities of theory section 5 (:mod:`.left_out_folds`).
+The search is meant for up to about a thousand folds. With more folds (leave-one-out of many rows), a cheaper method is
+to refit the supports of the full data in every fold, by the identities of theory section 5 (:mod:`.left_out_folds`).
 """
 
 from __future__ import annotations

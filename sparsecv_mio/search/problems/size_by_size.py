@@ -1,17 +1,19 @@
 """Problems with squared-error loss whose sizes are solved one by one: by an external solver, or under restrictions.
 
-The restrictions are limits on groups, parents or signs, or the rule that all levels of a factor enter together. Bounds
-that hold only for the best unrestricted support are not used. In particular, no unrestricted support is used for
-screening or as an upper bound. Three bounds hold for any restrictions on supports and coefficients: the training-loss
-bound with the restricted minimum of the full data, the ridge ball of all b with `f(b) <= u`, and the exact fit of a
-support (docs/theory.md, "Restrictions").
+The restrictions are at most k columns of a group, a column only with its parents, signs of coefficients, or all levels
+of a factor or none. Bounds that hold only for the best unrestricted support are not used. In particular, no
+unrestricted support is used for screening or as an upper bound. Three bounds hold for any restrictions on supports and
+coefficients (docs/theory.md, "Restrictions"). The first is the training-loss bound with the restricted minimum of the
+full data. The second is the ridge ball of all b with `f(b) <= u`, where f is the training objective and u the objective
+of an allowed support. The third is exact: the fit of a given support.
 
-Problems with bounds on coefficients are solved by the trees for models without bounds, as far as these suffice. The
-minimum without bounds is at most the minimum within bounds, so every lower bound on objectives, and on objectives
-with weighted held-out rows, remains valid. Bounds on held-out losses hold for every model with an objective at most
-that of a known support, which is fitted within the bounds here. A list of all supports near the optimum without bounds
-solves a size if it contains a support whose fit within the bounds is as good as the list is long; otherwise a
-restricted tree follows. Closed forms of fits without some rows ignore the bounds and are not used.
+Problems with bounds on coefficients are first given to the trees for models without bounds. The minimum without bounds
+is at most the minimum within bounds, so every lower bound on objectives, and on objectives with weighted held-out rows,
+remains valid. Bounds on held-out losses hold for every model with an objective of at most that of a known support; here
+this support is fitted within the bounds. A tree without bounds lists all supports whose objective without bounds is at
+most a cutoff. If the objective within the bounds of one listed support is also at most the cutoff, the best support
+within the bounds is in the list, and the size is solved. Otherwise a restricted tree follows. Closed forms of fits with
+held-out rows removed ignore the bounds and are not used.
 """
 
 from __future__ import annotations

@@ -4,11 +4,12 @@
 held-out losses estimate the held-out losses of the optima. The full data are treated as an additional fold that holds
 no row out.
 
-`FoldSample` searches some of many folds. Supports of the full data are not sufficient, because they depend on the rows
-that a fold holds out. If such a support is not optimal in the fold, its held-out loss tends to be too small. The local
-search runs in the folds whose removal changes the fit on all columns most. It also runs in every m-th of the other
-folds. If held-out losses have a closed form, the supports found are scored in all folds at once. Otherwise they are
-tried in every fold, and a local search at a few gammas follows in every fold.
+`FoldSample` searches for supports in a sample of the folds, for problems with many folds. Supports of the full data are
+not sufficient, because they depend on the rows that a fold holds out. If such a support is not optimal in the fold, its
+held-out loss tends to be too small. The local search runs in the folds whose removal changes the fit on all columns
+most. It also runs in every m-th of the other folds. If held-out losses have a closed form, the supports found are
+scored in all folds at once. Otherwise the supports are tried in every fold, and a local search at a few gammas follows
+in every fold.
 """
 
 from __future__ import annotations

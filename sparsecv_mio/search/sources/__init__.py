@@ -1,5 +1,5 @@
-"""Sources of bounds: the bounding methods that narrow the intervals of open subproblems (gamma, tau, fold).
+"""Sources of bounds: the bounding methods that narrow the intervals of open subproblems (tau, gamma, fold).
 
-A source proposes steps for the pairs (tau, gamma) that it can work on, runs one step at a time, and records what it has
-tried. The orders (:mod:`sparsecv_mio.search.orders`) decide which step comes next.
+A source proposes steps for the pairs (tau, gamma) that it can work on, runs one step at a time, and records its
+attempts. The orders (:mod:`sparsecv_mio.search.orders`) decide which step comes next.
 """

@@ -2,8 +2,9 @@
 
 The training-loss bound uses these lower bounds to exclude pairs (tau, gamma).
 
-Let F* be a lower bound on the smallest objective of the full data, and u the objective of any support on the training
-rows of a fold. Then the held-out loss of the optimum of the fold is at least F* - u (docs/theory/glm.md, section 9).
+Let F* be a lower bound on the smallest objective of the full data, and u the objective of one known support on the
+training rows of a fold. Then the held-out loss of the optimum of the fold is at least F* - u (docs/theory/glm.md,
+section 9).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Branch-and-bound trees of single folds; trees that are expected to raise lower bounds most come first."""
+"""Branch-and-bound trees of single folds; the trees with the largest expected rise of lower bounds come first."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The state of a search: the table of subproblems (gamma, tau, fold), and the attempts to solve them."""
+"""The state of a search: the table of subproblems (tau, gamma, fold), and the attempts to solve them."""

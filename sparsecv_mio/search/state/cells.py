@@ -1,4 +1,4 @@
-"""The table of subproblems (gamma, tau, fold), with their certified intervals and best known supports.
+"""The table of subproblems (tau, gamma, fold), with their certified intervals and best known supports.
 
 Intervals are written only by methods that check them.
 """

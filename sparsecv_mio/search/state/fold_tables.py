@@ -1,7 +1,7 @@
-"""Tables over subproblems (gamma, tau, fold), which are read and written as numpy arrays.
+"""Tables over subproblems, which are read and written as numpy arrays with the axes (gamma, tau, fold).
 
 A table stores either one number for each subproblem, or one number for all subproblems. With very many folds, the
-search never works on most pairs (gamma, tau). A third kind of table therefore stores one number per fold only for pairs
+search never works on most pairs (tau, gamma). A third kind of table therefore stores one number per fold only for pairs
 whose folds have different numbers, and a single number for every other pair. `make_table` chooses the kind.
 """
 

@@ -4,7 +4,8 @@
 one:
 
 * `PairBounds.best` has the smallest upper bound. Certificates and exclusions compare other pairs with it.
-* The *winner* (`find_winner`) has the best estimate among the pairs that may still be best. Orders work on it first.
+* The *winner* (`find_winner`) has the smallest estimate among the pairs that are not excluded. Search orders work on
+  the winner first.
 * `PairBounds.reported_pair` is the answer. It is `best` after the choice is certified on the grid. Before that it is
   the pair with the smallest CV error found, whose upper bound may not be known.
 
@@ -17,8 +18,8 @@ belong to the pair with this lower bound.
 
 The one-standard-error rule (`one_se_rule`) chooses the smallest tau, then the largest gamma, whose h is within one
 standard error of the minimum. The rule needs three results. The minimum h must be known exactly and proved to be the
-minimum. All pairs that are simpler than the chosen pair must be proved to be more than one standard error above the
-minimum. The chosen pair, which is reported, must be solved.
+minimum. All pairs with a smaller tau than the chosen pair, or with the same tau and a larger gamma, must be proved to
+be more than one standard error above the minimum. The chosen pair, which is reported, must be solved.
 """
 
 from __future__ import annotations
