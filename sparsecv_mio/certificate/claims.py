@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.checked_fields import SAME, Checks, are_nearly_equal
 from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.certificate.parts import ChosenFolds, GridRequest, SearchRequest, relative_gap
@@ -163,7 +162,7 @@ def check_claims(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
         share = explained_share(dataset, record.loss, plan.all_scored, record.cv_error)
         checks.require_same("r_squared", said, share, "cv_error gives", 1.0)
     if record.mae is not None:
-        _mae(checks, record.mae, record.chosen_folds.error, plan)
+        _mae(checks, record, record.mae, plan)
     _check_rule(checks, record)
     own = [(pair.known.gamma, pair.known.tau) for pair in reported_pairs(record)]
     n_open = sum(row.folds_decided < row.folds and (row.gamma, row.tau) not in own for row in record.table)
@@ -183,9 +182,12 @@ def check_claims(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
         checks.end_part(f"the {len(record.descent)} moves of the descent agree with each other and with the answer")
 
 
-def _mae(checks: Checks, said: float, errors: FloatArray, plan: FoldPlan) -> None:
+def _mae(checks: Checks, record: Record, said: float, plan: FoldPlan) -> None:
     """Check a mean absolute error against the squared errors of the folds, which determine it for single-row folds."""
-    roots, rows = np.sqrt(np.maximum(errors, 0.0)), float(plan.sizes.sum())
+    if not record.loss.is_quadratic or record.data.weights is not None:
+        checks.require(False, "mae", "must be null, because the loss is not the squared error of rows of weight 1")
+        return
+    roots, rows = np.sqrt(np.maximum(record.chosen_folds.error, 0.0)), float(plan.sizes.sum())
     least, most = float(roots.sum()) / rows, float((roots * np.sqrt(plan.sizes)).sum()) / rows
     inside = least * (1.0 - MAE_BOUND_RTOL) <= said <= most * (1.0 + MAE_BOUND_RTOL)
     checks.require(inside, "mae", f"is {said!r}, but the errors of the folds imply a value from {least!r} to {most!r}")
@@ -207,8 +209,8 @@ def _method(checks: Checks, request: SearchRequest) -> None:
     allowed = used in set(Method) - {Method.AUTO} and request.method in (used, Method.AUTO)
     if request.method != Method.AUTO or not allowed:  # the choice of `auto` is only read
         checks.require(allowed, "request.method_used", f"is {used!r}, but {request.method!r} was requested")
-    takes = request.backend == "native" or used in (Method.JOINT, Method.ALGORITHM1, Method.GRID)
-    checks.require(takes, "request.backend", f"is {request.backend!r}, but method {used} does not use a backend")
+    if request.backend != "native" and used not in (Method.JOINT, Method.ALGORITHM1, Method.GRID):
+        checks.require(False, "request.backend", f"is {request.backend!r}, but method {used} does not use a backend")
     checks.mark_bounded_fields("request.method")
 
 

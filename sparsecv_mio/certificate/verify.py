@@ -10,6 +10,7 @@ checked (:mod:`sparsecv_mio.certificate.checked_fields`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,7 @@ from sparsecv_mio.certificate.target_checks import check_quality, check_target
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds
+from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.digits import abbreviate_list
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.implementations import find_implementation
@@ -253,7 +255,12 @@ def _check_data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
     if data.total_weight is not None:
         total = dataset.weight_of(slice(0, dataset.n))
         checks.close("data.total_weight", data.total_weight, total, 1e-12 * total)
-    checks.require_equal("data.reading", data.reading, reading_info(dataset.reading))
+    reading = reading_info(dataset.reading)
+    if data.reading != reading:
+        checks.require_equal("data.reading", data.reading, reading)
+    elif reading is not None:  # other options may give the same values
+        results = vars(reading).keys() - {option.name for option in fields(Reading)}
+        checks.mark_recomputed_fields(*(f"data.reading.{name}" for name in results))
     for name, allowed in (("scale", ("length", "variance", "none")), ("intercept", ("fold", "global", "none"))):
         checks.require(getattr(data, name) in allowed, f"data.{name}", f"must be one of {', '.join(allowed)}")
     checks.mark_bounded_fields("schema")

@@ -634,11 +634,12 @@ def _bounded_fields(report: VerifyReport, full: bool) -> list[str]:
 
 
 def _describe_fields(fields: str) -> str:
-    """Return a list of fields, with those of the request last and without its name."""
+    """Return a list of fields, with the options of the request and of reading last and under one name each."""
     names = fields.split(", ")
-    options = [name.removeprefix("request.") for name in names if name.startswith("request.")]
-    others = [name for name in names if not name.startswith("request.")]
-    return ", ".join([*others, *([f"the request ({', '.join(options)})"] if options else [])])
+    for prefix, title in (("request.", "the request"), ("data.reading.", "the reading of the file")):
+        options = ", ".join(name.removeprefix(prefix) for name in names if name.startswith(prefix))
+        names = [name for name in names if not name.startswith(prefix)] + [f"{title} ({options})"] * bool(options)
+    return ", ".join(names)
 
 
 FEW_REPLACEMENTS = 5  # replacements printed for a size without --full

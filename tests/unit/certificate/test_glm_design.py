@@ -237,6 +237,15 @@ def test_measures_of_held_out_rows_without_such_rows_are_refused(record: PathRec
     assert [failure.field for failure in verify(altered_record, DATA).failures] == [f"classes.{name}"]
 
 
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "squared"])
+def test_a_mean_absolute_error_is_refused_where_no_search_computes_it(loss: str) -> None:
+    data = weighted_rows(DATA, np.arange(DATA.n) % 2 + 1.0, "w") if loss == "squared" else DATA
+    record = cross_validate(data, "4", gammas=[0.1], taus=[1], loss=loss)
+    assert record.mae is None and verify(record, data).ok
+    spread = replace(record, mae=float(np.sqrt(record.chosen_folds.error).sum()) / DATA.n)
+    assert {failure.field for failure in verify(spread, data).failures} == {"mae"}
+
+
 def test_branching_reports_its_fits() -> None:
     calls: list[tuple[int, int]] = []
     verify(RECORD, DATA, progress=lambda done, total: calls.append((done, total)))

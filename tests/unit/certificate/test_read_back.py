@@ -132,6 +132,11 @@ def test_a_record_of_a_messy_file_is_verified_and_altered_ones_are_not(messy: Pa
         wrong = replace(record, data=replace(record.data, reading=replace(found, **change)))  # type: ignore[arg-type]
         assert [one.field for one in verify(wrong, again).failures] == ["data.reading"]
     assert not verify(replace(record, data=replace(record.data, reading=None)), again).ok
+    words = replace(record, data=replace(record.data, reading=replace(found, keep_default_na=False)))
+    report = verify(words, messy)  # the file has no missing-value codes
+    read = {name for words in report.reread for name in words.split(", ") if "reading" in name}
+    assert report.ok and {"data.reading.keep_default_na", "data.reading.na"} <= read
+    assert read.isdisjoint({"data.reading.means", "data.reading.levels", "data.reading.left_out"})
 
 
 def test_a_reading_that_cannot_be(messy: Path) -> None:

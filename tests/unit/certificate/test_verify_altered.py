@@ -373,6 +373,12 @@ def test_an_altered_request_is_rejected(changes: dict[str, Any], named: str) -> 
         assert named in [failure.field for failure in report.failures]
 
 
+def test_a_backend_that_the_method_could_have_used_is_read() -> None:
+    true = record("loose")
+    report = verify(R(true, request=R(true.request, backend="scip")), data())
+    assert report.ok and any("request.backend" in words.split(", ") for words in report.reread)
+
+
 def test_a_standard_error_that_is_left_out_is_missed() -> None:
     true = record("plain")
     report = verify(row(true, own(true), standard_error=None), data())
