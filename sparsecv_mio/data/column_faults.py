@@ -201,22 +201,25 @@ def find_faults(
     classes_by : str
         Keyword that makes a target of two text values two classes.
     """
-    faults = []
+    faults = list[Fault]()
     for column in table.columns:
+        is_infinite = np.isinf(column.numbers)
+        if not (column.texts or column.has_empty or is_infinite.any()):
+            continue
         fault = partial(
             Fault, column, is_target=column is table.target, are_new_rows=are_new_rows,
             number_format=how.number_format, classes_by=classes_by,
         )  # fmt: skip
-        if column.empty.any() and not allows_missing(column):
+        if column.has_empty and not allows_missing(column):
             row, count = int(np.argmax(column.empty)), int(column.empty.sum())
             faults.append(fault(row + 1, column.code, count, is_missing=True))
         if column.texts and not allows_texts(column):
             unreadable = column.unreadable
             row = next(row for row, text in column.texts.items() if not unreadable or text == unreadable)
             faults.append(fault(row + 1, column.texts[row], len(column.texts)))
-        infinite = np.flatnonzero(np.isinf(column.numbers))
-        if infinite.size:
-            faults.append(fault(int(infinite[0]) + 1, float(column.numbers[infinite[0]]), infinite.size))
+        if is_infinite.any():
+            row = int(np.argmax(is_infinite))
+            faults.append(fault(row + 1, float(column.numbers[row]), int(is_infinite.sum())))
     return sorted(faults, key=lambda fault: fault.row)
 
 

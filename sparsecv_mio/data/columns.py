@@ -113,6 +113,11 @@ class RawColumn:
     codes: Mapping[str, int] = field(default_factory=dict)
     has_categories: bool = False
 
+    @cached_property
+    def has_empty(self) -> bool:
+        """True if a cell is missing."""
+        return bool(self.empty.any())
+
     @classmethod
     def from_numbers(cls, name: str, numbers: FloatArray, how: Reading) -> RawColumn:
         """Return a column of numbers, of which NaN and the missing-value codes of the options are missing."""
@@ -179,7 +184,9 @@ class RawColumn:
 
     def with_number_codes(self, how: Reading) -> RawColumn:
         """Return the column in which the numbers among the missing-value codes of the options are missing."""
-        are_codes = np.isin(self.numbers, list(how.missing_numbers)) if how.missing_numbers else np.zeros(1, dtype=bool)
+        if not how.missing_numbers:
+            return self
+        are_codes = np.isin(self.numbers, list(how.missing_numbers))
         if not are_codes.any():
             return self
         empty = self.empty | are_codes

@@ -207,7 +207,7 @@ def _series_numbers(series: pd.Series[Any], name: str) -> FloatArray:
         row, text = next(iter(column.texts.items()))
         fault = f"holds text {text[:30]!r} in row {row + 1}: encode it as numbers, or drop the column"
         raise BadInput(f"column {name!r} {fault}")
-    if column.empty.any():
+    if column.has_empty:
         row = int(np.argmax(column.empty))
         raise BadInput(f"column {name!r} is empty in row {row + 1}; fill the cell, or drop the row")
     return column.numbers

@@ -98,7 +98,7 @@ def impute_and_encode(table: RawTable, how: Reading, wanted: Wanted) -> Dataset:
         raise BadInput(f'no row is left, because every row has a missing value; give na="mean", or {named}')
     means = _fill_values(table, how)
     levels = {column.name: column.levels(how.orders.get(column.name, ())) for column in table.columns if column.texts}
-    filled = tuple(column.name for column in table.features if column.name in means and column.empty.any())
+    filled = tuple(column.name for column in table.features if column.name in means and column.has_empty)
     repeated = {name for column in date_forms for name in list(date_features(column, how.dates))[1:]}
     marked = tuple(name for name in filled if name not in repeated) if how.na_indicator else ()
     notes = (*_describe_dropped_rows(every, is_kept, how), *doubts, *_describe_cells(table, how, means, levels))
@@ -143,7 +143,7 @@ def apply_to_new_rows(table: RawTable, learnt: Applied) -> Dataset:
     target = table.target
     if target is not None and target.empty.all():
         table = replace(table, target=None)
-    elif target is not None and target.empty.any():
+    elif target is not None and target.has_empty:
         table = replace(table, aux={**table.aux, NO_TARGET: target.empty})
     filled = _describe_imputation(table, learnt.how, learnt.means)
     notes = tuple(f"{cells} over the rows of the fit, in {names}" for cells, names in filled)
@@ -287,7 +287,7 @@ def missing_code_among_classes(classes: Sequence[str]) -> str:
 
 def _check_feature(column: RawColumn, how: Reading) -> None:
     """Raise `BadInput` if a feature has no value, too many text values, or missing values without a rank."""
-    if column.empty.all() and len(column.empty):
+    if column.has_empty and column.empty.all():
         raise BadInput(f"column {column.name!r} is empty in every row; give {drop_keyword(column.name)}")
     if not column.texts:
         return
@@ -299,7 +299,7 @@ def _check_feature(column: RawColumn, how: Reading) -> None:
             f"column {column.name!r} holds {n_levels:,} different text values, more than {MOST_LEVELS}; give "
             f"{drop_keyword(column.name)}, or join some of them{subjects * (2 * n_levels <= len(column.numbers))}"
         )
-    if how.column_encoding(column.name) is Encode.ORDINAL and how.na.uses_imputation and column.empty.any():
+    if how.column_encoding(column.name) is Encode.ORDINAL and how.na.uses_imputation and column.has_empty:
         raise BadInput(
             f'column {column.name!r} has ranks and missing values, and ranks have no {how.na}; give na="drop", or '
             'encode="onehot" and no order for this column: missing values are then a separate level'
@@ -519,7 +519,7 @@ def _describe_dropped_rows(table: RawTable, is_kept: BoolArray, how: Reading) ->
     words = f"{n_dropped:,} of {len(is_kept):,} rows"
     if how.na is not Missing.DROP:
         return [f"{words} without a target dropped"]
-    gaps = {column.name: column.empty for column in table.columns if column.empty.any()}
+    gaps = {column.name: column.empty for column in table.columns if column.has_empty}
     ranked = sorted(gaps, key=lambda name: -int(gaps[name].sum()))
     words += f" with empty cells dropped ({abbreviate_list([f'{name!r}: {gaps[name].sum():,}' for name in ranked])})"
     n_gaps = np.sum([*gaps.values()], axis=0)
@@ -561,8 +561,9 @@ def _describe_cells(
     """Return notes on imputed cells, on missing and similar text values, and on the two values of the target."""
     notes = [f"{cells} {OVER_ALL_ROWS}, in {names}" for cells, names in _describe_imputation(table, how, means)]
     features = [column for column in table.features if column.name in levels]
-    notes += [describe_absent_level(column) for column in features if column.empty.any()]
-    variants = ((column.name, column.describe_case_variants(levels.get(column.name, ()))) for column in table.columns)
+    notes += [describe_absent_level(column) for column in features if column.has_empty]
+    texts = (column for column in table.columns if column.name in levels)
+    variants = ((column.name, column.describe_case_variants(levels[column.name])) for column in texts)
     notes += [f"column {name!r}: {said}" for name, said in variants if said]
     if table.target is not None and table.target.name in levels:
         smaller, larger = levels[table.target.name]
@@ -572,7 +573,7 @@ def _describe_cells(
 
 def _build_dataset(table: RawTable, learnt: Applied) -> Dataset:
     """Return the data set of a table: one array of numbers, imputed, with text values encoded."""
-    gaps = {feature.name: feature.empty for feature in table.features if feature.empty.any()}
+    gaps = {feature.name: feature.empty for feature in table.features if feature.has_empty}
     levels = {
         name: (*words, ABSENT) if name in gaps and ABSENT not in words else words
         for name, words in learnt.levels.items()
@@ -620,9 +621,10 @@ def _feature_columns(
     """Return the names and numbers of the features of a column: imputed, or ranks or 0/1 columns of text values."""
     name = feature.name
     if name not in levels:
-        filled = np.where(feature.empty, learnt.means.get(name, np.nan), feature.numbers)
-        columns = [(name, filled if feature.empty.any() else feature.numbers)]
-        return columns + [(indicator_name(name), feature.empty.astype(float))] * (name in learnt.marked)
+        numbers = feature.numbers
+        if feature.has_empty:
+            numbers = np.where(feature.empty, learnt.means.get(name, np.nan), numbers)
+        return [(name, numbers), *([(indicator_name(name), feature.empty.astype(float))] if name in learnt.marked else [])]
     words = levels[name]
     codes, _ = feature.level_codes([level for level in words if level != ABSENT])
     codes[codes < 0] = len(words) - 1  # the last level is that of missing cells, if there are any

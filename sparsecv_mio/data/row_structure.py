@@ -33,6 +33,7 @@ SUBJECT = re.compile(
 )  # names of subjects
 SUBJECT_CODE = re.compile(rf"(?i)(.*[_. -])?(mrn|({_SUBJECTS}|pat|ptn|case|fall)[_. -]*(id|nr\.?|code))")  # no count
 CODE = re.compile(r"(?i)(.*[_. -])?(case|fall|code|pt|vp|initials)")  # names that may also be those of factors
+SUBJECT_HINT = re.compile(f"{_SUBJECTS}|id|mrn|pt|pat|case|fall|code|vp|initials")  # in lower case; fast to exclude
 VISIT = re.compile(r"(?i).*(visit|time|week|day|month|year|wave|session|occasion|trial|period|round|age)s?([_. -]?\d*)")
 ORDERED_ROWS = 20
 FORWARD_FOLDS = 5  # K of the proposed `forward:K`: the last five sixths of the rows are scored
@@ -91,7 +92,7 @@ def numbers_rows(column: RawColumn) -> str:
     """Return the reason why a column of integers only numbers the rows, or an empty text."""
     numbers = column.numbers
     n = len(numbers)
-    if column.texts or column.empty.any() or n < 4 or not np.all(numbers == np.rint(numbers)):
+    if column.texts or column.has_empty or n < 4 or not np.all(numbers == np.rint(numbers)):
         return ""
     ranked = np.sort(numbers)
     first = ranked[0]
@@ -159,7 +160,8 @@ def has_subject_name(name: str) -> bool:
     >>> [has_subject_name(name) for name in ("Patient ID", "Pat.-Nr.", "MRN", "Code", "age")]
     [True, True, True, True, False]
     """
-    return bool(SUBJECT.fullmatch(name) or CODE.fullmatch(name))
+    has_hint = SUBJECT_HINT.search(name.lower())
+    return bool(has_hint and (SUBJECT.fullmatch(name) or CODE.fullmatch(name)))
 
 
 def _holds_codes(column: RawColumn) -> bool:
@@ -169,7 +171,7 @@ def _holds_codes(column: RawColumn) -> bool:
 
 
 def _may_number(column: RawColumn) -> bool:
-    plain = not column.texts and not column.empty.any() and len(column.numbers) > 0
+    plain = not column.texts and not column.has_empty and len(column.numbers) > 0
     return (
         plain
         and bool(np.all(column.numbers == np.rint(column.numbers)))
@@ -241,7 +243,7 @@ def time_order(features: Sequence[RawColumn], target: RawColumn) -> TimeOrder | 
         days = _days(column)
         if days is not None and _is_growing(days, 0.5):
             return TimeOrder(column.name, "a date that grows from row to row")
-    plain = [column for column in features if not column.texts and not column.empty.any()]
+    plain = [column for column in features if not column.texts and not column.has_empty]
     by_name = _order_by_name(plain, sorted_by_target)
     if by_name is not None or sorted_by_target or likeness < NEIGHBOUR_CORRELATION:
         return by_name

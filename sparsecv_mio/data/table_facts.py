@@ -476,7 +476,7 @@ def _propose_cell_treatment(
     if any(column.texts and column.has_text_values and column.name not in how.orders for column in encoded):
         encode = Encode.ONEHOT if encode is Encode.ERROR else encode
         options.append(f"--encode {encode}")
-    imputed = [column for column in features if na.uses_imputation and column.empty.any()]
+    imputed = [column for column in features if na.uses_imputation and column.has_empty]
     if not all(map(attrgetter("has_text_values"), imputed)):
         options.append(f"--na-within {Within.FOLDS}")
     lost = gaps if na is Missing.DROP else gaps[:0] if table.target is None else table.target.empty
@@ -564,7 +564,7 @@ def _kind_of_column(
 def _kind_of_text_values(column: RawColumn) -> tuple[str, list[str], bool]:
     levels = column.levels()
     n_words = int(np.sum(~column.empty))
-    if len(levels) == 1 and not column.empty.any():
+    if len(levels) == 1 and not column.has_empty:
         return "words (1)", [f"constant: {levels[0][:20]}"], True
     if is_name_like(len(levels), n_words):
         note = "nearly every row has a different value, so the column identifies the rows and is not a feature"
@@ -591,7 +591,7 @@ def _doubts(column: RawColumn, numbers: FloatArray) -> tuple[list[str], bool]:
     if why := numbers_rows(column):
         return [why], True
     steps = np.diff(numbers)
-    if not column.empty.any() and len(steps) > 2 and np.all(steps == 1.0):
+    if not column.has_empty and len(steps) > 2 and np.all(steps == 1.0):
         return ["increases by one from row to row, so it may only number the rows"], False
     return [], False
 
@@ -826,7 +826,7 @@ def _width(column: RawColumn, filled: bool, how: Reading) -> int:
     if not column.texts:
         return 1
     levels = column.levels()
-    if filled and column.empty.any():
+    if filled and column.has_empty:
         levels = (*levels, ABSENT)
     return len(feature_names(column.name, levels, how.column_encoding(column.name)))
 
