@@ -624,7 +624,8 @@ def _feature_columns(
         numbers = feature.numbers
         if feature.has_empty:
             numbers = np.where(feature.empty, learnt.means.get(name, np.nan), numbers)
-        return [(name, numbers), *([(indicator_name(name), feature.empty.astype(float))] if name in learnt.marked else [])]
+        is_marked = name in learnt.marked
+        return [(name, numbers)] + is_marked * [(indicator_name(name), feature.empty.astype(float))]
     words = levels[name]
     codes, _ = feature.level_codes([level for level in words if level != ABSENT])
     codes[codes < 0] = len(words) - 1  # the last level is that of missing cells, if there are any
