@@ -526,7 +526,7 @@ def backends(
     The tables show versions, licence limits, formulations, side constraints and supported limits.
     """
     session.check_outputs({"--json": json})
-    from sparsecv_mio.report.fit_tables import describe_backends, print_backends, text_of_backends
+    from sparsecv_mio.report.fit_tables import describe_backends, print_backends
 
     rows = describe_backends()
     if verbose:
@@ -534,9 +534,8 @@ def backends(
 
         for line in where_kernels_are():
             ending.tell(line)
-    return ending.deliver(
-        0, lambda screen: print_backends(screen, rows), json=json, record=lambda: [text_of_backends(rows)]
-    )
+    record = ending.make_json_writer({"schema": "sparsecv-backends/1", "backends": rows})
+    return ending.deliver(0, lambda screen: print_backends(screen, rows), json=json, record=record)
 
 
 def warmup() -> int:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
+    from sparsecv_mio.arrays import BoolArray, FloatArray
+
 DPI = 150
 LOWER, UPPER, BEST, FAINT, INK, PROVED = "#0b6e8a", "#b3541e", "#111111", "#c9ced6", "#3a3f47", "#3b8b3b"
 BELOW = 40.0  # points between the axes and a legend, for tick labels and the axis label
@@ -206,15 +208,38 @@ def shorten_names(names: Sequence[str], most: int = 26) -> list[str]:
     ]
 
 
-def omission_note(names: Sequence[str], every: Sequence[str]) -> str:
-    """Return the number of omitted features for a title, or an empty text."""
-    return f" ({len(names)} of {len(every)} features)" if len(names) < len(every) else ""
+def prepare_rows(
+    ax: Axes | None, features: Sequence[str], columns: Sequence[str], title: str, height: float = 1.4
+) -> tuple[Axes, list[str]]:
+    """Return axes with a row for each of the first features, from the top, and the names of these features.
 
-
-def name_rows(ax: Axes, names: Sequence[str], columns: Sequence[str]) -> None:
-    """Give each feature a row, from the top, with its shortened name."""
+    Parameters
+    ----------
+    ax : matplotlib Axes or None
+        Axes to draw on, as for `prepare_axes`.
+    features : sequence of str
+        Names of the features in the order of the rows.
+    columns : sequence of str
+        Names of all columns, among which shortened names differ.
+    title : str
+        Title; the number of features without a row follows.
+    height : float
+        Height of a new figure without its rows, in inches.
+    """
+    names = list(features[:MOST_FEATURES])
+    ax = prepare_axes(ax, (7.0, height + 0.22 * max(len(names), BAR_ROWS)))
     labels = dict(zip(columns, shorten_names(columns), strict=True)) if names else {}
     ax.set_yticks(range(len(names)), [labels[name] for name in names])
     ax.set_ylim(max(len(names), BAR_ROWS) - 0.5, -0.5)
     if not names:
         ax.text(0.5, 0.5, "no feature: the intercept alone", transform=ax.transAxes, ha="center", color=INK)
+    omitted = f" ({len(names)} of {len(features)} features)" if len(names) < len(features) else ""
+    write_title(ax, f"{title}{omitted}")
+    return ax, names
+
+
+def draw_feature_bars(ax: Axes, lengths: FloatArray, is_in_model: BoolArray) -> None:
+    """Draw a bar for each row of a feature; the colours and the legend show the features of the full-data model."""
+    for mine, colour, words in ((is_in_model, LOWER, "in"), (~is_in_model, FAINT, "not in")):
+        label = f"{words} the full-data model" if mine.any() else None
+        ax.barh(mine.nonzero()[0], lengths[mine], color=colour, height=0.7, label=label)

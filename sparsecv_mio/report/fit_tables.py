@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
@@ -19,6 +18,7 @@ from sparsecv_mio.digits import format_interval, format_number, format_with_zero
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.fits.criteria import Criteria, GlmCriteria, criteria
 from sparsecv_mio.formulation.backends import BACKENDS, find_package_backends, get_backend
+from sparsecv_mio.formulation.outcome import Availability, Capabilities
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.report.coefficients import overdispersion_note, pearson_formula, ratio_columns, scatter_lines
 from sparsecv_mio.report.layout import POINT_WIDTH, code_lines, link_lines, pair, print_table, say, say_titled
@@ -210,65 +210,37 @@ def _print_surface(console: Console, surface: Surface) -> None:
     print_table(console, SURFACE_HEADS, surface_rows(surface, pieces), text=SURFACE_HEADS[-1:])
 
 
-@dataclass(frozen=True)
-class BackendRow:
-    """The facts about one backend on this machine.
+def describe_backends() -> list[dict[str, Any]]:
+    """Return the facts about every registered backend, as its JSON text states them.
 
-    `formulations` maps the name of a formulation to the side constraints that it supports with squared-error loss;
-    `by_loss` does the same for every other loss. A mapping is empty if the backend does not support the loss.
+    `formulations` maps the name of a formulation to the side constraints that it supports with squared-error loss; the
+    name of any other loss does the same for this loss. A mapping is empty if the backend does not support the loss.
     """
-
-    name: str
-    usable: bool
-    why: str
-    version: str
-    licence: str
-    hint: str
-    formulations: dict[str, list[str]]
-    limits: list[str]
-    warm_start: bool
-    by_loss: dict[str, dict[str, list[str]]]
-
-
-def describe_backends() -> list[BackendRow]:
-    """Return the facts about every registered backend."""
-    rows, losses = [], [loss for loss in Loss if not loss.is_quadratic]
+    rows = []
     for name in (*BACKENDS, *find_package_backends()):
         try:
             backend = get_backend(name)
+            here, can = backend.available(), backend.capabilities
         except BackendUnavailable as error:  # the backend belongs to another package
-            none: dict[str, dict[str, list[str]]] = {str(loss): {} for loss in losses}
-            rows.append(BackendRow(name, False, str(error), "", "", "", {}, [], False, none))
-            continue
-        here, can = backend.available(), backend.capabilities
-        forms, *others = (
-            {form: sorted(kinds) for form, kinds in can.of(loss).items()} for loss in (DEFAULT_LOSS, *losses)
-        )
-        by_loss = dict(zip(map(str, losses), others, strict=True))
-        told = here.usable, here.why, here.version, here.licence, here.hint
-        rows.append(BackendRow(name, *told, forms, sorted(can.limits), can.warm_start, by_loss))
+            here, can = Availability(False, str(error)), Capabilities({}, frozenset(), warm_start=False)
+        supported = {loss: {form: sorted(kinds) for form, kinds in can.of(loss).items()} for loss in Loss}
+        forms = supported.pop(DEFAULT_LOSS)
+        facts = {"formulations": forms, "limits": sorted(can.limits), "warm_start": can.warm_start}
+        rows.append({"name": name, **asdict(here), **facts, **{str(loss): supported[loss] for loss in supported}})
     return rows
 
 
-def text_of_backends(rows: list[BackendRow]) -> str:
-    """Return the facts as JSON."""
-    backends = list(map(asdict, rows))
-    for backend in backends:
-        backend |= backend.pop("by_loss")
-    return json.dumps({"schema": "sparsecv-backends/1", "backends": backends}, indent=2) + "\n"
-
-
-def print_backends(console: Console, rows: list[BackendRow]) -> None:
+def print_backends(console: Console, rows: list[dict[str, Any]]) -> None:
     """Print a row for each backend, then the constraints that its formulations support."""
-    reasons = [row.licence if row.usable else f"{row.why}. {row.hint}".rstrip(". ") for row in rows]
-    seen = [(row.name, row.usable, row.version, reason) for row, reason in zip(rows, reasons, strict=True)]
+    reasons = [row["licence"] if row["usable"] else f"{row['why']}. {row['hint']}".rstrip(". ") for row in rows]
+    seen = [(row["name"], row["usable"], row["version"], reason) for row, reason in zip(rows, reasons, strict=True)]
     heads = ("backend", "usable", "version", "licence, or reason why it cannot be used")
-    print_table(console, heads, seen, text=heads, styles=["" if row.usable else "dim" for row in rows])
+    print_table(console, heads, seen, text=heads, styles=["" if row["usable"] else "dim" for row in rows])
     takes = [
-        (row.name, loss, form, ", ".join(kinds) or "none", ", ".join(row.limits))
+        (row["name"], loss, form, ", ".join(kinds) or "none", ", ".join(row["limits"]))
         for row in rows
-        for loss, forms in {"squared": row.formulations, **row.by_loss}.items()
-        for form, kinds in forms.items()
+        for loss in Loss
+        for form, kinds in row["formulations" if loss.is_quadratic else loss].items()
     ]
     words = ("backend", "loss", "formulation", "side constraints", "limits")
     print_table(console, words, takes, text=words)

@@ -24,12 +24,11 @@ from sparsecv_mio.digits import abbreviate_list, format_number, format_with_zero
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import csv_lines, inert
 from sparsecv_mio.model_space import NONE, text_of_taus, word_of_factor
-from sparsecv_mio.report import draw_tables, journal_numbers, record_tables, record_words
-from sparsecv_mio.report.baseline_tables import certified_lines
+from sparsecv_mio.report import journal_numbers, record_tables, record_words
 from sparsecv_mio.report.coefficients import against, factor_lines, requested_references, separation_lines, spreads
 from sparsecv_mio.report.document import CITATION, Publication, ReportTable, text_of
-from sparsecv_mio.report.draw_tables import FEW_SPLITS
 from sparsecv_mio.report.journal_numbers import DIGITS, format_column, format_limits, format_p_value, format_percent
+from sparsecv_mio.report.optional_parts import FEW_SPLITS, certified_lines, find_significant_terms
 from sparsecv_mio.report.references import FIRST_PAPER, PACKAGE, find_references
 from sparsecv_mio.targets import Loss, Values
 from sparsecv_mio.words import Intercept
@@ -325,7 +324,7 @@ def _list_significant_terms(record: Record) -> list[str]:
     outside = {True: "", False: ", not in the reported model"}
     return [
         f"{quoted_name(one.term)} ({f'p = {format_p_value(one.p_value)}'.replace('= <', '< ')}{outside[inside]})"
-        for one, inside in draw_tables.find_significant_terms(record)
+        for one, inside in find_significant_terms(record)
     ]
 
 

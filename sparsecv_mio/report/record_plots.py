@@ -20,14 +20,12 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import format_number
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report import figures
-from sparsecv_mio.report.baseline_tables import plot_baselines
 from sparsecv_mio.report.class_pictures import PredictedClasses, draw_calibration, draw_roc
 from sparsecv_mio.report.class_pictures import plot_calibration as plot_calibration
 from sparsecv_mio.report.class_pictures import plot_roc as plot_roc
 from sparsecv_mio.report.coefficients import against, requested_references, spreads
-from sparsecv_mio.report.draw_tables import plot_inclusion, plot_intervals
+from sparsecv_mio.report.optional_parts import plot_baselines, plot_inclusion, plot_intervals, plot_sources
 from sparsecv_mio.report.size_rows import SizeRow, best_by_tau, rows_of_pairs
-from sparsecv_mio.report.source_tables import plot_sources
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -416,21 +414,17 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
     order, count = record.data.names.index, len(record.chosen_folds)
     times = {name: decided[name] + open_[name] for name in {*decided, *record.support}}
     every = sorted(times, key=lambda name: (times[name] in (0, count), -times[name], order(name)))
-    names = every[: figures.MOST_FEATURES]
-    ax = figures.prepare_axes(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
-    at = np.arange(len(names))
+    title = f"folds that select each feature, tau = {record.tau}"
+    ax, names = figures.prepare_rows(ax, every, record.data.names, title)
     solved, unsolved = (np.array([by[name] for name in names], dtype=int) for by in (decided, open_))
-    inside = np.array([name in record.support for name in names], dtype=bool)
-    kinds = (inside, figures.LOWER, "in the full-data model"), (~inside, figures.FAINT, "not in the full-data model")
-    for mine, colour, label in kinds:
-        ax.barh(at[mine], solved[mine], color=colour, height=0.7, label=label if mine.any() else None)
-        ax.barh(at[mine], unsolved[mine], left=solved[mine], color=colour, height=0.7, alpha=0.45)
+    inside = np.isin(names, record.support)
+    figures.draw_feature_bars(ax, solved, inside)
+    colours = np.where(inside, figures.LOWER, figures.FAINT)
+    ax.barh(np.arange(len(names)), unsolved, left=solved, color=colours, height=0.7, alpha=0.45)
     if unsolved.any():
         ax.barh([0], [0], color=figures.LOWER, alpha=0.45, label="pale: subset not certified optimal")
-    figures.name_rows(ax, names, record.data.names)
     figures.whole_numbers(ax, [0, count])
     ax.set(xlim=(0, 1.02 * count), xlabel=f"folds, of {count:,}{_sign_note(record)}")
-    figures.write_title(ax, f"folds that select each feature, tau = {record.tau}{figures.omission_note(names, every)}")
     figures.draw_outer_legend(ax)
     return ax
 
@@ -517,9 +511,8 @@ def _order_features(rows: Sequence[PathRow], columns: Sequence[str]) -> list[str
 
 def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None, data: Dataset | None) -> Axes:
     """Draw the coefficients of every size as colours."""
-    every = _order_features(rows, columns)
-    names = every[: figures.MOST_FEATURES]
-    ax = figures.prepare_axes(ax, (7.0, 1.6 + 0.22 * max(len(names), 4)))
+    title = f"coefficients, gamma = {format_number(rows[0].gamma, 4)}"
+    ax, names = figures.prepare_rows(ax, _order_features(rows, columns), columns, title, height=1.6)
     values = np.array([[row.coefficients.get(name, np.nan) for row in rows] for name in names]).reshape(-1, len(rows))
     words, end = "share of the row's maximum", 1.0
     if data is not None:
@@ -530,24 +523,21 @@ def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None,
         values = values / np.where(largest > 0.0, largest, 1.0)
     if names:
         _draw_colours(ax, values, words, cmap="RdBu_r", vmin=-end, vmax=end)
-    figures.name_rows(ax, names, columns)
     figures.places(ax, "x", [f"{'' if row.proved else '~'}{row.tau}" for row in rows])
     ax.set_xlabel("tau (features)" if all(row.proved for row in rows) else "tau (features), ~ not certified")
-    figures.write_title(
-        ax, f"coefficients, gamma = {format_number(rows[0].gamma, 4)}{figures.omission_note(names, every)}"
-    )
     return ax
 
 
 def _draw_model(record: Record | FitRecord | CommonRecord, ax: Axes | None, data: Dataset | None) -> Axes:
     """Draw the coefficients of a model as bars, the largest first."""
-    effects = dict(sorted(record.coefficients.items(), key=lambda item: -abs(item[1])))
+    effects = dict(record.coefficients)
     if data is not None:
         unit = standard_units(list(effects), data)
         effects = {name: value * unit[name] for name, value in effects.items()}
-    every = sorted(effects, key=lambda name: -abs(effects[name]))
-    names = every[: figures.MOST_FEATURES]
-    ax = figures.prepare_axes(ax, (7.0, 1.4 + 0.22 * max(len(names), 4)))
+    largest_first = sorted(effects, key=lambda name: -abs(effects[name]))
+    tau, gamma = (record.refit.tau, record.refit.gamma) if isinstance(record, Record) else (record.tau, record.gamma)
+    title = f"model, tau = {tau}, gamma = {format_number(gamma, 4)}"
+    ax, names = figures.prepare_rows(ax, largest_first, record.data.names, title)
     values = np.array([effects[name] for name in names])
     ax.barh(np.arange(len(names)), values, color=np.where(values < 0.0, figures.LOWER, figures.UPPER), height=0.7)
     for place, value in enumerate(values.tolist()):
@@ -558,12 +548,7 @@ def _draw_model(record: Record | FitRecord | CommonRecord, ax: Axes | None, data
     low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
     room = 0.2 * (high - low) or 1.0
     ax.set_xlim(low - (room if low < 0.0 else 0.0), high + (room if high > 0.0 or low == 0.0 else 0.0))
-    figures.name_rows(ax, names, record.data.names)
-    tau, gamma = (record.refit.tau, record.refit.gamma) if isinstance(record, Record) else (record.tau, record.gamma)
     ax.set_xlabel(_units(data))
-    figures.write_title(
-        ax, f"model, tau = {tau}, gamma = {format_number(gamma, 4)}{figures.omission_note(names, every)}"
-    )
     return ax
 
 

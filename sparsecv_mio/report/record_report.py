@@ -27,8 +27,7 @@ from sparsecv_mio.digits import (
 from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.files import argument, write_text
 from sparsecv_mio.model_space import NONE, word_of_factor
-from sparsecv_mio.report import figures, record_plots, record_tables, record_words, size_rows, source_tables
-from sparsecv_mio.report.baseline_tables import CAPTION, HEADS, baseline_rows, certified_lines, plot_baselines
+from sparsecv_mio.report import figures, optional_parts, record_plots, record_tables, record_words, size_rows
 from sparsecv_mio.report.class_pictures import PredictedClasses, Reliability, draw_calibration, draw_roc, format_rows
 from sparsecv_mio.report.coefficients import against, factor_lines, ratio_columns, requested_references, scatter_lines
 from sparsecv_mio.report.document import (
@@ -44,7 +43,6 @@ from sparsecv_mio.report.document import (
     report_table,
     text_of,
 )
-from sparsecv_mio.report.draw_tables import plot_inclusion, plot_intervals, summarise_draws
 from sparsecv_mio.report.layout import mark_estimate
 from sparsecv_mio.words import Model
 
@@ -230,25 +228,23 @@ def _list_draw_sections(record: Record) -> list[Section]:
     if record.bootstrap is not None:
         height, level = _height(len(record.bootstrap.features)), f"{100.0 * record.bootstrap.level:g}%"
         words = f"Share of bootstrap draws that choose each feature, with {level} binomial intervals."
-        pictures.append(_picture("inclusion", words, height, plot_inclusion, record))
+        pictures.append(_picture("inclusion", words, height, optional_parts.plot_inclusion, record))
         words = f"{level} percentile intervals of the coefficients over all draws; dots: the reported model."
         if record.bootstrap.has_percentiles:
-            pictures.append(_picture("intervals", words, height, plot_intervals, record))
+            pictures.append(_picture("intervals", words, height, optional_parts.plot_intervals, record))
     return [
         Section(summary.title[0].upper() + summary.title[1:], (
             *_sentences(summary.lines), *summary.tables, *(pictures if place == 0 else ()),
-        )) for place, summary in enumerate(summarise_draws(record))
+        )) for place, summary in enumerate(optional_parts.summarise_draws(record))
     ]  # fmt: skip
 
 
 def _baseline_section(record: Record) -> list[Section]:
     """Return the section that compares the answer with baselines, if the record has them."""
-    rows = baseline_rows(record)
-    if not rows:
+    if (table := optional_parts.baseline_table(record)) is None:
         return []
-    picture = _picture("baselines", CAPTION, 3.2, plot_baselines, record)
-    table, lines = report_table(CAPTION, HEADS, rows, words=1), _sentences(certified_lines(record))
-    return [Section("Baselines", (*lines, table, picture))]
+    picture = _picture("baselines", table.caption, 3.2, optional_parts.plot_baselines, record)
+    return [Section("Baselines", (*_sentences(optional_parts.certified_lines(record)), table, picture))]
 
 
 def _folds(record: Record | CommonRecord) -> Section:
@@ -751,12 +747,11 @@ def _request_facts(record: Record) -> Facts:
 
 def _sources(record: Record) -> list[Block]:
     """Return the cost and gain of each source of bounds, if the record has them."""
-    rows, blocks = source_tables.source_rows(record), list[Block]()
-    if rows:
-        blocks.append(report_table(source_tables.CAPTION, source_tables.HEADS, rows, words=1))
+    table = optional_parts.source_table(record)
+    blocks: list[Block] = [] if table is None else [table]
     if record.work.course:
         words = "Relative gap of the grid over time, coloured by the bounding method at work."
-        blocks.append(_picture("sources", words, 3.6, source_tables.plot_sources, record))
+        blocks.append(_picture("sources", words, 3.6, optional_parts.plot_sources, record))
     return blocks
 
 

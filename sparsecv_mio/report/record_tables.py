@@ -26,10 +26,9 @@ from sparsecv_mio.digits import (
     several,
 )
 from sparsecv_mio.model_space import NONE, find_factors, word_of_factor, words_of_terms
-from sparsecv_mio.report import baseline_tables, layout, record_words
+from sparsecv_mio.report import layout, optional_parts, record_words
 from sparsecv_mio.report.coefficients import ratio_columns, scatter_lines, spreads
 from sparsecv_mio.report.document import ReportTable, report_table
-from sparsecv_mio.report.draw_tables import print_draws
 from sparsecv_mio.report.layout import mark_estimate, say, say_titled
 from sparsecv_mio.report.size_rows import (
     SizeRow,
@@ -40,7 +39,6 @@ from sparsecv_mio.report.size_rows import (
     select_sizes,
     title_of_sizes,
 )
-from sparsecv_mio.report.source_tables import print_plan, print_sources
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 
 if TYPE_CHECKING:
@@ -100,8 +98,8 @@ def print_answer(
     if record.nested is not None:
         say(console, *nested_lines(record, record.nested))
     _print_coefficients(console, record, full, data)
-    baseline_tables.print_baselines(console, record, brief)
-    print_draws(console, record, brief, full)
+    optional_parts.print_baselines(console, record, brief)
+    optional_parts.print_draws(console, record, brief, full)
     if brief:
         _print_hints(console, record_words.edge_hints(record))
         return
@@ -111,8 +109,8 @@ def print_answer(
     _print_sizes(console, record, full)
     if full:
         say(console, methods_line(record.work.engine))
-        print_plan(console, record)
-        print_sources(console, record)
+        optional_parts.print_plan(console, record)
+        optional_parts.print_sources(console, record)
     _print_hints(console, record_words.hints(record))
 
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from sparsecv_mio.certificate.read_back import read_record
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
-from sparsecv_mio.report.draw_tables import summarise_draws
+from sparsecv_mio.report.optional_parts import summarise_draws
 from sparsecv_mio.report.publication import make_publication
 
 

@@ -37,7 +37,7 @@ from sparsecv_mio.inference import baselines, penalised_paths
 from sparsecv_mio.inference.baselines import compare_baselines, parse_baselines
 from sparsecv_mio.inference.penalised_paths import L1_RATIOS, FitRows, fit_path, make_penalties
 from sparsecv_mio.problem.row_losses import LOG_LOSS, PoissonLoss, RowLoss
-from sparsecv_mio.report.baseline_tables import baseline_rows, certified_lines, plot_baselines, round_percentage
+from sparsecv_mio.report.optional_parts import baseline_table, certified_lines, plot_baselines, round_percentage
 from sparsecv_mio.report.record_report import report_text
 from sparsecv_mio.search.answer.fold_models import held_out_predictions
 
@@ -443,7 +443,7 @@ def test_percentages_are_rounded_to_the_safe_side() -> None:
 def test_a_single_fold_has_no_standard_error() -> None:
     record = answered(names="lasso", folds="holdout:0.3")
     assert record.baselines is not None and record.baselines.methods[0].standard_error is None
-    assert baseline_rows(record)[1][3] == "?" and verify(record, rows("squared")).ok
+    assert baseline_table(record).rows[1][3] == "?" and verify(record, rows("squared")).ok
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from sparsecv_mio.errors import BadInput, SparseCVWarning
 from sparsecv_mio.inference import split_tests
 from sparsecv_mio.inference.draws import half_draws
 from sparsecv_mio.inference.repetitions import infer, request_splits
-from sparsecv_mio.report.draw_tables import summarise_draws
 from sparsecv_mio.report.journal_numbers import format_p_value
+from sparsecv_mio.report.optional_parts import summarise_draws
 from sparsecv_mio.report.publication import make_publication
 from sparsecv_mio.targets import Loss
 

@@ -32,8 +32,8 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions
-from sparsecv_mio.report.draw_tables import summarise_draws
 from sparsecv_mio.report.journal_numbers import format_column, round_outward
+from sparsecv_mio.report.optional_parts import summarise_draws
 from sparsecv_mio.report.publication import cited_keys, make_publication, print_pair, publication_text
 from sparsecv_mio.report.references import bibliography, find_references
 from sparsecv_mio.search.api import cross_validate

@@ -21,9 +21,9 @@ from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.report.coefficients import factor_lines, make_printer, with_reference
-from sparsecv_mio.report.draw_tables import print_draws
 from sparsecv_mio.report.fit_tables import print_fit
 from sparsecv_mio.report.journal_numbers import format_limits
+from sparsecv_mio.report.optional_parts import print_draws
 from sparsecv_mio.report.publication import make_publication
 from sparsecv_mio.report.record_report import report_text
 

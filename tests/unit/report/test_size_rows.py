@@ -13,11 +13,11 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import format_number, format_with_zeros
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.report.optional_parts import print_sources, source_table
 from sparsecv_mio.report.record_plots import draw_panel, plot_cv_error
 from sparsecv_mio.report.record_report import report_of, report_text
 from sparsecv_mio.report.record_tables import print_answer
 from sparsecv_mio.report.size_rows import advise_full_curve, best_by_tau, explain_excluded
-from sparsecv_mio.report.source_tables import print_sources, source_rows
 from sparsecv_mio.search.api import solve
 
 from .printing import check, printed
@@ -160,7 +160,7 @@ def test_the_gap_is_drawn_in_the_colour_of_who_closed_it(booked: Record) -> None
 
 def test_a_record_of_before_has_neither(record: Record) -> None:
     before = replace(record, work=replace(record.work, sources=(), course=()))
-    assert source_rows(before) == [] and printed(lambda console: print_sources(console, before), 200) == ""
+    assert source_table(before) is None and printed(lambda console: print_sources(console, before), 200) == ""
     assert "bounding method" not in report_text(before, "md", "RECORD", None, "DATA")
     with pytest.raises(BadInput, match="panel sources"):
         draw_panel(before, "sources")

@@ -14,7 +14,7 @@ from repository import ROOT, syntax
 from rich.console import Console
 from zoo import random_problem
 
-from sparsecv_mio.report.source_tables import print_plan
+from sparsecv_mio.report.optional_parts import print_plan
 from sparsecv_mio.search.grid_search import ORDERS
 from sparsecv_mio.search.orders import together
 from sparsecv_mio.search.plan import Plan

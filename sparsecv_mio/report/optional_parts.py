@@ -1,10 +1,11 @@
-"""The bootstrap, stability selection and inference by splits of a record: statements, tables and figures."""
+"""Parts of a record that only some runs have: draws of the rows, baselines, and the plan and costs of the search."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -12,24 +13,26 @@ from rich.console import Console
 from sparsecv_mio.certificate.inference_parts import (
     Bootstrap,
     DrawPlan,
-    FeatureCount,
     Inference,
     StabilitySelection,
     TermInference,
 )
+from sparsecv_mio.certificate.parts import GapStep, PlanSetting
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.restrictions import restrictions_of
-from sparsecv_mio.digits import format_interval, format_number, quoted_name, several
+from sparsecv_mio.digits import format_interval, format_number, format_with_zeros, quoted_name, round_upward, several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import word_of_factor, words_of_terms
 from sparsecv_mio.report import figures
 from sparsecv_mio.report.coefficients import against, requested_references
 from sparsecv_mio.report.document import ReportTable, report_table
-from sparsecv_mio.report.figures import MOST_FEATURES
-from sparsecv_mio.report.layout import gap_in_words, join_names, print_table, say
+from sparsecv_mio.report.layout import gap_in_words, join_names, mark_estimate, print_table, say
+from sparsecv_mio.report.record_words import search_space
+from sparsecv_mio.units import ACCURATE_RTOL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
 
 MAX_MODELS_SHOWN = 5  # maximum number of the most frequent models in a table
 FEW_SPLITS = 20  # number of splits below which combined p-values vary strongly with the seed
@@ -255,30 +258,18 @@ def plot_inclusion(record: Record, ax: Axes | None = None) -> Axes:
     if draws is None:
         raise BadInput("panel inclusion: requires a record of `solve --bootstrap` or `solve --stability-selection`")
     kind = "bootstrap draws" if isinstance(draws, Bootstrap) else "halves"
-    rows = draws.features[:MOST_FEATURES]
-    ax = _prepare_rows(ax, record, draws.features, f"share of {kind} that choose each feature")
-    at, shares = np.arange(len(rows)), np.array([one.frequency for one in rows])
-    inside = np.array([one.feature in record.coefficients for one in rows], dtype=bool)
-    kinds = (inside, figures.LOWER, "in the full-data model"), (~inside, figures.FAINT, "not in the full-data model")
-    for mine, colour, label in kinds:
-        ax.barh(at[mine], shares[mine], color=colour, height=0.7, label=label if mine.any() else None)
+    rows = draws.features[: figures.MOST_FEATURES]
+    names, title = [one.feature for one in draws.features], f"share of {kind} that choose each feature"
+    ax, names = figures.prepare_rows(ax, names, record.data.names, title)
+    figures.draw_feature_bars(ax, np.array([one.frequency for one in rows]), np.isin(names, list(record.coefficients)))
     if isinstance(draws, Bootstrap):
-        ends = np.array([(one.lower, one.upper) for one in draws.features[:MOST_FEATURES]]).reshape(-1, 2).T
-        ax.hlines(at, *ends, color=figures.UPPER, linewidth=1.2, label=f"{100.0 * draws.level:g}% interval")
+        shown, label = draws.features[: len(names)], f"{100.0 * draws.level:g}% interval"
+        ends = [one.lower for one in shown], [one.upper for one in shown]
+        ax.hlines(range(len(shown)), *ends, color=figures.UPPER, linewidth=1.2, label=label)
     else:
         ax.axvline(draws.threshold, color=figures.INK, linewidth=0.8, linestyle=(0, (4, 3)), label="threshold")
     ax.set(xlim=(0.0, 1.02), xlabel=f"share of {len(draws.chosen):,} {kind}")
     figures.draw_outer_legend(ax)
-    return ax
-
-
-def _prepare_rows(ax: Axes | None, record: Record, features: Sequence[FeatureCount], title: str) -> Axes:
-    """Return axes with a row for each of the first features; the title states how many others there are."""
-    names = [one.feature for one in features]
-    drawn = names[:MOST_FEATURES]
-    ax = figures.prepare_axes(ax, (7.0, 1.4 + 0.22 * max(len(drawn), 4)))
-    figures.name_rows(ax, drawn, record.data.names)
-    figures.write_title(ax, f"{title}{figures.omission_note(drawn, names)}")
     return ax
 
 
@@ -302,9 +293,10 @@ def plot_intervals(record: Record, ax: Axes | None = None) -> Axes:
     found = record.bootstrap
     if found is None:
         raise BadInput("panel intervals: requires a record of `solve --bootstrap`")
-    ax = _prepare_rows(ax, record, found.features, f"{100.0 * found.level:g}% percentiles over bootstrap draws")
+    names, title = [one.feature for one in found.features], f"{100.0 * found.level:g}% percentiles over bootstrap draws"
+    ax, _ = figures.prepare_rows(ax, names, record.data.names, title)
     ax.axvline(0.0, color=figures.FAINT, linewidth=0.8)
-    for at, one in enumerate(found.features[:MOST_FEATURES]):
+    for at, one in enumerate(found.features[: figures.MOST_FEATURES]):
         own = record.coefficients.get(one.feature, 0.0)
         scale = max(abs(one.coefficient_low), abs(one.coefficient_high), abs(own)) or 1.0
         ax.hlines(at, one.coefficient_low / scale, one.coefficient_high / scale, color=figures.LOWER, linewidth=3.0)
@@ -312,5 +304,250 @@ def plot_intervals(record: Record, ax: Axes | None = None) -> Axes:
         ax.plot([own / scale], [at], "o", color=figures.UPPER, markersize=5.0, label=label)
         ax.annotate(f"{100.0 * one.zeros:.0f}% zeros", (1.05, at), va="center", fontsize=7.0, annotation_clip=False)
     ax.set(xlim=(-1.03, 1.35), xlabel="coefficient, relative to the largest absolute value in its row")
+    figures.draw_outer_legend(ax)
+    return ax
+
+
+NAMES = {"lasso": "the lasso", "ridge": "ridge regression", "elasticnet": "the elastic net"}
+ERROR_DIGITS = 6  # significant digits of a CV error
+
+
+def baseline_table(record: Record) -> ReportTable | None:
+    """Return a table with a row for the reported pair and one for each baseline; None without baselines."""
+    if record.baselines is None:
+        return None
+    error = mark_estimate(format_with_zeros(record.cv_error, ERROR_DIGITS), record.estimate)
+    gamma, seconds = f"gamma = {format_number(record.gamma, 4)}", f"{record.work.seconds:.2f}"
+    rows = [("best subset", error, "", "", len(record.support), gamma, seconds)]
+    for entry in record.baselines.methods:
+        difference = "?" if entry.difference is None else f"{entry.difference:+#.3g}"
+        spread = "?" if entry.standard_error is None else format_with_zeros(entry.standard_error, 3)
+        ratio = "" if entry.alpha is None or entry.l1_ratio in (0.0, 1.0) else f", l1_ratio = {entry.l1_ratio:g}"
+        penalty = "none" if entry.alpha is None else f"alpha = {format_number(entry.alpha, 4)}{ratio}"
+        error = format_with_zeros(entry.cv_error, ERROR_DIGITS)
+        difference = mark_estimate(difference, record.estimate)
+        rows.append((entry.method, error, difference, spread, len(entry.support), penalty, f"{entry.seconds:.2f}"))
+    caption = (
+        "Baselines on the same folds, each at the penalty or size with its smallest CV error; the difference to the "
+        "reported pair, its standard error over the folds, which are paired, and the number of columns of each model."
+    )
+    heads = ("method", "CV error", "difference", "standard error", "columns", "penalty", "seconds")
+    return report_table(caption, heads, rows, words=1)
+
+
+def print_baselines(console: Console, record: Record, brief: bool) -> None:
+    """Print the comparison with baselines, if the record has them.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Console to print on.
+    record : Record
+        Record of a search.
+    brief : bool
+        True to print only what is certified, without the table.
+    """
+    table = None if brief else baseline_table(record)
+    if table is not None:
+        compared = "differences to the reported pair, with paired standard errors over the folds"
+        say(console, f"baselines on the same folds; {compared}", style="bold")
+        print_table(console, table.head, table.rows, text=("method", "penalty"))
+    say(console, *certified_lines(record))
+    if table is not None:
+        console.print()
+
+
+def round_percentage(value: float, up: bool) -> float:
+    """Return a positive percentage, rounded up or down to two significant digits.
+
+    Parameters
+    ----------
+    value : float
+        Percentage.
+    up : bool
+        True to round up, False to round down.
+
+    Examples
+    --------
+    >>> round_percentage(1.1234, True), round_percentage(1.1234, False), round_percentage(34.2, True)
+    (1.2, 1.1, 35.0)
+    """
+    return round_upward(value + ACCURATE_RTOL) if up else -round_upward(min(ACCURATE_RTOL - value, 0.0))
+
+
+def certified_lines(record: Record) -> list[str]:
+    """Return the statements about the baselines that the certified lower bound of the grid supports.
+
+    A baseline has the CV error E, and no pair a CV error below L. If L < E, no pair is more than 100 (E - L) / E per
+    cent better; otherwise every pair is at least 100 (L - E) / E per cent worse.
+    """
+    if record.baselines is None:
+        return []
+    if not record.certificate.lower > 0.0:
+        return ["no certified lower bound on the CV error is known, so nothing is certified about the baselines"]
+    below, above, never = list[str](), list[str](), list[str]()
+    for entry in record.baselines.methods:
+        name, gain = NAMES.get(entry.method, entry.method), entry.possible_gain or 0.0
+        if gain > 0.0:
+            below.append(f"{round_percentage(gain, True):g}% below that of {name}")
+        elif share := round_percentage(-gain, False):
+            above.append(f"{share:g}% above that of {name}")
+        else:
+            never.append(f"that of {name}")
+    later = "" if record.status == "proved" else "; a longer search may lower these percentages"
+    scope = f"certified {search_space(record)}{' within the restrictions' if record.request.restrictions else ''}"
+    subject = "CV error of best-subset selection is"
+    return [
+        f"{scope}: {begin} {_join(phrases, conjunction)}{end}"
+        for begin, phrases, conjunction, end in (
+            (f"no {subject} more than", below, "or", later),
+            (f"every {subject} at least", above, "and", ""),
+            (f"no {subject} below", never, "or", ""),
+        )
+        if phrases
+    ]
+
+
+def _join(phrases: Sequence[str], conjunction: str) -> str:
+    """Return phrases as a list whose last entry follows a conjunction."""
+    return f" {conjunction} ".join(filter(None, (", ".join(phrases[:-1]), *phrases[-1:])))
+
+
+def plot_baselines(record: Record, ax: Axes | None = None) -> Axes:
+    """Draw the CV errors of the reported pair and of the baselines, with the certified bounds of the grid.
+
+    Parameters
+    ----------
+    record : Record
+        Record with baselines.
+    ax : matplotlib Axes, optional
+        Axes to draw on; those of a new pyplot figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes; bars are one standard error of the difference to the reported pair to each side.
+    """
+    if record.baselines is None:
+        raise BadInput("panel baselines: requires a record of `solve --baselines`; choose another panel")
+    ax, methods, best = figures.prepare_axes(ax), record.baselines.methods, record.certificate
+    if best.lower > 0.0:
+        ax.axvline(best.lower, color=figures.LOWER, linewidth=1.2, label="certified lower bound of every pair")
+        if math.isfinite(best.upper):
+            ax.axvspan(best.lower, best.upper, color=figures.LOWER, alpha=0.2, label="minimum over the grid, certified")
+    if math.isfinite(record.cv_error):
+        ax.plot([record.cv_error], [0], "*", color=figures.UPPER, markersize=13, zorder=5, label="reported pair")
+    ax.errorbar([entry.cv_error for entry in methods], range(1, len(methods) + 1),
+                xerr=[entry.standard_error or 0.0 for entry in methods], fmt="o", color=figures.INK, capsize=2.0,
+                elinewidth=0.9, label="baseline ± standard error of the difference")  # fmt: skip
+    figures.places(ax, "y", ["best subset", *(entry.method for entry in methods)])
+    ax.invert_yaxis()
+    ax.set_xlabel(f"CV error ({record.loss.target.cv_error})")
+    figures.write_title(ax, "CV error of baselines on the same folds")
+    figures.draw_outer_legend(ax)
+    return ax
+
+
+def source_table(record: Record) -> ReportTable | None:
+    """Return a table with a row for each source of bounds; None for a record without this information."""
+    rows = [
+        (work.source, f"{work.problems:,}", f"{work.nodes:,}", f"{work.seconds:.2f}", f"{work.cpu_seconds:.2f}",
+         f"{work.decided:,}", f"{work.ruled_out:,}", f"{100.0 * work.gap_closed:.1f}%")
+        for work in record.work.sources
+    ]  # fmt: skip
+    caption = (
+        "Cost and gain of each bounding method: ridge problems set up, branch-and-bound nodes, wall and CPU seconds; "
+        "subproblems solved, subproblems excluded by the bound of their pair, and the share of the relative gap of the "
+        "grid (100% at first) that the method closed."
+    )
+    heads = ("bounding method", "problems", "nodes", "seconds", "CPU s", "solved", "excluded", "gap closed")
+    return report_table(caption, heads, rows, words=1) if rows else None
+
+
+def print_plan(console: Console, record: Record) -> None:
+    """Print the settings that differ from their defaults, and disabled switches, if the search had a reader of them.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Console to print on.
+    record : Record
+        Record; nothing is printed if it has no plan.
+    """
+    if not record.work.plan:
+        return
+    used = settings_used(record)
+    changed = [setting for setting in used if not setting.is_default or setting.name == "orders"]
+    rows = [(setting.name, _value_in_words(setting), setting.reason) for setting in changed]
+    say(console, "settings of the search plan that differ from their defaults", style="bold")
+    print_table(console, ("setting", "value", "meaning"), rows, text=("setting", "value", "meaning"))
+    off = [setting.name for setting in used if setting.setting is False]
+    say(console, f"settings that are off: {', '.join(off)}", style="dim")
+
+
+def settings_used(record: Record) -> list[PlanSetting]:
+    """Return the settings that an order of the search, or a bounding method that worked in it, reads."""
+    from sparsecv_mio.search.plan import Plan  # pages without a search load no search
+
+    readers = {setting.name: set(setting.metadata["readers"]) for setting in fields(Plan)}
+    settings: dict[str, Any] = {setting.name: setting.setting for setting in record.work.plan}
+    present = {"all", settings["order_of_pairs"], *settings["orders"], *(work.source for work in record.work.sources)}
+    if settings["counts_mios"]:
+        present.add("subproblem trees")  # their account has the name of the solver
+    return [setting for setting in record.work.plan if readers.get(setting.name, present) & present]
+
+
+def _value_in_words(setting: PlanSetting) -> str:
+    """Return the value of a setting with its unit."""
+    value, unit = setting.setting, "" if setting.unit in ("-", "name", "names") else f" {setting.unit}"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    if value is None:
+        return "no limit"
+    return (value if isinstance(value, str) else f"{value:,.12g}") + unit
+
+
+def print_sources(console: Console, record: Record) -> None:
+    """Print the table of sources; nothing if the record has no such information.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Console to print on.
+    record : Record
+        Record of a search.
+    """
+    if (table := source_table(record)) is not None:
+        say(console, "cost and gain of each bounding method", style="bold")
+        print_table(console, table.head, table.rows, text=table.head[:1])
+
+
+def plot_sources(record: Record, ax: Axes) -> Axes:
+    """Draw the relative gap of the grid over time, coloured by the source that worked.
+
+    Parameters
+    ----------
+    record : Record
+        Record with the course of the gap.
+    ax : matplotlib Axes
+        Axes to draw on.
+    """
+    import matplotlib
+
+    figures.tidy(ax)
+    colours = matplotlib.colormaps["tab10"]
+    sources = list(dict.fromkeys(step.source for step in record.work.course))
+    before, named = GapStep("", 0.0, 1.0), set()
+    for step in record.work.course:
+        label = "_" if step.source in named else step.source
+        colour = colours(sources.index(step.source) % colours.N)
+        ends = (before.seconds, step.seconds), (before.gap, step.gap)
+        ax.plot(*ends, color=colour, linewidth=2.2, solid_capstyle="butt", label=label)
+        named.add(step.source)
+        before = step
+    ax.set(xlabel="seconds", ylabel="relative gap", ylim=(-0.02, 1.04), xlim=(0.0, None))
+    figures.write_title(ax, "Relative gap of the grid, by the bounding method at work")
     figures.draw_outer_legend(ax)
     return ax
