@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -215,11 +216,11 @@ def print_bounds(
     if full:
         for place, gamma in enumerate(table.gammas):
             say(console, _title_of_gamma(gamma))
-            _print_certified_bounds(console, table, place)
+            _print_pairs(console, table, [(place, t) for t in range(len(table.taus))], is_summary=False)
     else:
         which = "gamma with the smallest upper bound for each tau" if is_finite else "smallest gamma for each tau"
         say(console, which, style="bold")
-        _print_summary(console, table)
+        _print_pairs(console, table, _best_gammas(table), is_summary=True)
     wall = "" if seconds is None else f" in {seconds:.2f} s"
     subproblems = f"{several(table.lower.size, 'subproblem')} (tau x gamma x fold)"
     solved = int((table.left == 0).sum())
@@ -234,32 +235,30 @@ def print_bounds(
     )
 
 
-def _print_summary(console: Console, table: BoundsTable) -> None:
-    """Print the bounds of each tau at the gamma with the smallest upper bound."""
+def _best_gammas(table: BoundsTable) -> list[tuple[int, int]]:
+    """Return the place of the gamma with the smallest upper bound for each tau, with that of this tau."""
     best, places = table.best(), []
     for t in range(len(table.taus)):
         ends = [table.cv_interval(g, t) for g in range(len(table.gammas))]
         g = best[0] if best[1] == t else min(range(len(ends)), key=lambda k: (ends[k].upper, ends[k].lower))
         places.append((g, t))
-    rows = [(table.taus[t], table.gammas[g], *_numbers_of_pair(table, g, t)) for g, t in places]
-    heads = ("tau", "gamma", "lower", "upper", "estimate", "folds solved")
-    print_table(console, heads, rows, styles=["bold" if place == best else "" for place in places])
+    return places
 
 
-def _numbers_of_pair(table: BoundsTable, g: int, t: int) -> tuple[str, ...]:
-    """Return the bounds, the estimate and the number of solved folds of a pair as text."""
-    ends = table.cv_interval(g, t)
-    numbers = ends.lower, ends.upper, table.cv_estimate(g, t)
-    lower, upper, estimate = (format_with_zeros(number, BOUND_DIGITS) for number in numbers)
-    return lower, upper, mark_estimate(estimate, True), f"{table.decided(g, t)}/{table.folds}"
-
-
-def _print_certified_bounds(console: Console, table: BoundsTable, g: int) -> None:
-    """Print the bounds of every tau at one gamma."""
-    rows = [(tau, *_numbers_of_pair(table, g, t), table.won(g, t)) for t, tau in enumerate(table.taus)]
-    names = ("tau", "lower", "upper", "estimate", "folds solved", "bound")
-    styles = ["bold" if (g, t) == table.best() else "" for t in range(len(rows))]
-    print_table(console, names, rows, text=("bound",), styles=styles)
+def _print_pairs(console: Console, table: BoundsTable, places: Iterable[tuple[int, int]], is_summary: bool) -> None:
+    """Print bounds, estimate and number of solved folds of pairs; with gammas, or else with their bounding methods."""
+    rows, styles = list[tuple[object, ...]](), list[str]()
+    for g, t in places:
+        ends, folds = table.cv_interval(g, t), f"{table.decided(g, t)}/{table.folds}"
+        numbers = ends.lower, ends.upper, table.cv_estimate(g, t)
+        lower, upper, estimate = (format_with_zeros(number, BOUND_DIGITS) for number in numbers)
+        cells = lower, upper, mark_estimate(estimate, True), folds
+        gamma, method = ((table.gammas[g],), ()) if is_summary else ((), (table.won(g, t),))
+        rows.append((table.taus[t], *gamma, *cells, *method))
+        styles.append("bold" if (g, t) == table.best() else "")
+    bounds = ("lower", "upper", "estimate", "folds solved")
+    heads = ("tau", "gamma", *bounds) if is_summary else ("tau", *bounds, "bound")
+    print_table(console, heads, rows, text=("bound",), styles=styles)
 
 
 def _print_paper_bounds(console: Console, table: PrintedTable, full: bool) -> None:

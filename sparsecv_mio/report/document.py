@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, ClassVar
 
 from sparsecv_mio.digits import CONTROLS
-from sparsecv_mio.report.figures import INK, collect_missing_glyphs
+from sparsecv_mio.report.figures import INK, collect_missing_glyphs, new_figure
 from sparsecv_mio.report.journal_numbers import MINUS, PLAIN_DIGITS, SUPERSCRIPTS, print_number
 from sparsecv_mio.report.layout import cell
 from sparsecv_mio.report.references import Reference
@@ -244,10 +244,9 @@ def draw_svg(picture: Picture) -> str:
         Figure; its caption is the alternative text for screen readers.
     """
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
     text, label = io.StringIO(), escape(picture.caption, quote=True)
-    figure = Figure(figsize=picture.size, layout="constrained")
+    figure = new_figure(*picture.size)
     picture.draw(figure.subplots())
     with rc_context({"svg.hashsalt": picture.name, "svg.fonttype": "none"}), collect_missing_glyphs():
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})

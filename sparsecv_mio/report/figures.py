@@ -43,6 +43,13 @@ def check_plot(path: str, option: str) -> None:
     check_writable(path, option)
 
 
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of a size in inches, which is independent of pyplot, so it needs no display."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
 def panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, Any]:
     """Return a figure with `rows` times `columns` panels.
 
@@ -56,13 +63,11 @@ def panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, 
     Returns
     -------
     figure : matplotlib Figure
-        The figure; it is independent of pyplot, so it needs no display and need not be closed.
+        The figure, from `new_figure`.
     axes : (rows, columns) array of matplotlib Axes
         Axes of the panels.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size, layout="constrained")
+    figure = new_figure(*size)
     axes = figure.subplots(rows, columns, squeeze=False)
     for ax in axes.flat:
         tidy(ax)

@@ -20,17 +20,9 @@ from sparsecv_mio.fits.criteria import Criteria, GlmCriteria, criteria
 from sparsecv_mio.formulation.backends import BACKENDS, find_package_backends, get_backend
 from sparsecv_mio.formulation.outcome import Availability, Capabilities
 from sparsecv_mio.model_space import NONE
+from sparsecv_mio.report import record_tables
 from sparsecv_mio.report.coefficients import overdispersion_note, pearson_formula, ratio_columns, scatter_lines
 from sparsecv_mio.report.layout import POINT_WIDTH, code_lines, link_lines, pair, print_table, say, say_titled
-from sparsecv_mio.report.record_tables import (
-    MEANING,
-    SURFACE_HEADS,
-    meaning,
-    print_model,
-    restriction_lines,
-    surface_rows,
-    work_line,
-)
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.words import Intercept
 
@@ -64,10 +56,10 @@ def print_path(
         True to print a table with every model for each gamma; a single gamma always has one. With several gammas the
         default is the subset at the smallest gamma.
     """
-    word, colour = meaning(record)
+    word, colour = record_tables.meaning(record)
     word = "certified best subsets" if record.status == "proved" else word.replace("best answer", "best subsets")
     console.print(Text(word, f"bold {colour}"))
-    say(console, *link_lines(record), *restriction_lines(record))
+    say(console, *link_lines(record), *record_tables.restriction_lines(record))
     gammas = sorted({row.gamma for row in record.path})
     if record.surface is not None and not full:
         _print_surface(console, record.surface)
@@ -83,7 +75,7 @@ def print_path(
             _print_ratios(console, rows, record, data)
     say(console, *code_lines(record))
     more = "for coefficients, objectives and bounds, add --gamma G (one gamma) or --full (every gamma)" if short else ""
-    work = f"{several(len(record.path), 'best subset')}; {work_line(record.work, record.request.threads)}"
+    work = f"{several(len(record.path), 'best subset')}; {record_tables.work_line(record.work, record.request.threads)}"
     say(console, more, "" if brief else work, style="dim")
 
 
@@ -207,7 +199,8 @@ def _print_surface(console: Console, surface: Surface) -> None:
     ends = f"{format_number(surface.low)} to {format_number(surface.high)}"
     console.print(f"\nbest subsets on all rows, every gamma (ridge weight) from {ends}")
     pieces = [piece for piece in surface.pieces if piece.high > piece.low * (1.0 + POINT_WIDTH) or not piece.proved]
-    print_table(console, SURFACE_HEADS, surface_rows(surface, pieces), text=SURFACE_HEADS[-1:])
+    heads = record_tables.SURFACE_HEADS
+    print_table(console, heads, record_tables.surface_rows(surface, pieces), text=heads[-1:])
 
 
 def describe_backends() -> list[dict[str, Any]]:
@@ -261,7 +254,7 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
         Data of the record, for odds and rate ratios per standard deviation and for the deviance.
     """
     digits, box = interval_digits([(record.lower, record.upper)]), record.assumed_box
-    _, reason, colour = MEANING[record.status]
+    _, reason, colour = record_tables.MEANING[record.status]
     condition = "" if box is None else f", given that every coefficient is within {box:g} of zero"
     reason = "tolerances of the solver or ties leave a gap" if reason and record.stop == "gap" else reason
     word = f"certified best subset{condition}" if not reason else f"best subset so far ({reason}; not certified)"
@@ -277,7 +270,7 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
         *link_lines(record),
     )
     adjusted = adjustment_columns(record)
-    print_model(console, record.coefficients, record.intercept, record.loss, data=data, adjusted=adjusted)
+    record_tables.print_model(console, record.coefficients, record.intercept, record.loss, data=data, adjusted=adjusted)
     say(console, *code_lines(record), *scatter_lines(record, record, data))
     if brief:
         return

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.console import Console
 
-from sparsecv_mio.certificate.inference_parts import (
-    Bootstrap,
-    DrawPlan,
-    Inference,
-    StabilitySelection,
-    TermInference,
-)
+from sparsecv_mio.certificate import inference_parts
 from sparsecv_mio.certificate.parts import GapStep, PlanSetting
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.restrictions import restrictions_of
@@ -92,7 +86,7 @@ def print_draws(console: Console, record: Record, brief: bool, full: bool) -> No
                 say(console, f"{len(table.rows) - len(rows):,} more rows; --full prints them")
 
 
-def _describe_plan(plan: DrawPlan, n_done: int, n_certified: int, draws: tuple[str, str]) -> list[str]:
+def _describe_plan(plan: inference_parts.DrawPlan, n_done: int, n_certified: int, draws: tuple[str, str]) -> list[str]:
     """Return the statements on the draws and on their certificates."""
     by_class = ", separately in each class" if plan.by_class else ""
     number = f"{n_done:,}" if n_done == plan.requested else f"{n_done:,} of {plan.requested:,} requested"
@@ -110,7 +104,7 @@ def _describe_plan(plan: DrawPlan, n_done: int, n_certified: int, draws: tuple[s
     ]
 
 
-def _describe_bootstrap(record: Record, found: Bootstrap) -> DrawSummary:
+def _describe_bootstrap(record: Record, found: inference_parts.Bootstrap) -> DrawSummary:
     n_done = len(found.chosen)
     same = next((one.draws for one in found.models if set(one.support) == set(record.support)), 0)
     sizes = ", ".join(f"{one.tau} ({one.draws:,})" for one in found.sizes)
@@ -145,7 +139,7 @@ def _describe_bootstrap(record: Record, found: Bootstrap) -> DrawSummary:
     return DrawSummary("bootstrap of the whole procedure", lines, (features, frequent))
 
 
-def _describe_stability_selection(record: Record, found: StabilitySelection) -> DrawSummary:
+def _describe_stability_selection(record: Record, found: inference_parts.StabilitySelection) -> DrawSummary:
     threshold, bound, size = (format_number(one, 3) for one in (found.threshold, found.bound, found.mean_size))
     names, pairs = join_names(found.selected) or "no feature", several(found.pairs, "complementary pair")
     lines = [
@@ -167,20 +161,7 @@ def _describe_stability_selection(record: Record, found: StabilitySelection) -> 
     return DrawSummary("stability selection", lines, (table,))
 
 
-def is_in_model(record: Record, term: str) -> bool:
-    """Return True if the full-data model contains a term, which may be a factor.
-
-    Parameters
-    ----------
-    record : Record
-        Record of a search.
-    term : str
-        Name of a column, or of a factor that counts as one feature.
-    """
-    return term in words_of_terms(list(record.predictor.coefficients), restrictions_of(record).count)
-
-
-def find_significant_terms(record: Record) -> list[tuple[TermInference, bool]]:
+def find_significant_terms(record: Record) -> list[tuple[inference_parts.TermInference, bool]]:
     """Return the terms whose p-value is at most the family-wise error, with True if the reported model has them.
 
     Parameters
@@ -190,10 +171,11 @@ def find_significant_terms(record: Record) -> list[tuple[TermInference, bool]]:
     """
     if (tests := record.inference) is None:
         return []
-    return [(one, is_in_model(record, one.term)) for one in tests.terms if one.p_value <= 1.0 - tests.level]
+    terms = words_of_terms(list(record.predictor.coefficients), restrictions_of(record).count)
+    return [(one, one.term in terms) for one in tests.terms if one.p_value <= 1.0 - tests.level]
 
 
-def _describe_inference(record: Record, found: Inference) -> DrawSummary:
+def _describe_inference(record: Record, found: inference_parts.Inference) -> DrawSummary:
     n_done, most, level = len(found.splits), format_number(1.0 - found.level, 3), f"{100.0 * found.level:.4g}%"
     outside = {True: "", False: " (not in the reported model)"}
     marked = ", ".join(f"{quoted_name(term.term)}{outside[inside]}" for term, inside in find_significant_terms(record))
@@ -221,7 +203,7 @@ def _describe_inference(record: Record, found: Inference) -> DrawSummary:
     return DrawSummary("tests of terms on the halves that did not choose them", lines, (table,))
 
 
-def _make_rows_of_tests(record: Record, found: Inference) -> list[tuple[str, ...]]:
+def _make_rows_of_tests(record: Record, found: inference_parts.Inference) -> list[tuple[str, ...]]:
     """Return the rows of the table of tests by splits."""
     rows, factors = (
         list[tuple[str, ...]](),
@@ -257,12 +239,12 @@ def plot_inclusion(record: Record, ax: Axes | None = None) -> Axes:
     draws = record.bootstrap or record.stability_selection
     if draws is None:
         raise BadInput("panel inclusion: requires a record of `solve --bootstrap` or `solve --stability-selection`")
-    kind = "bootstrap draws" if isinstance(draws, Bootstrap) else "halves"
+    kind = "bootstrap draws" if isinstance(draws, inference_parts.Bootstrap) else "halves"
     rows = draws.features[: figures.MOST_FEATURES]
     names, title = [one.feature for one in draws.features], f"share of {kind} that choose each feature"
     ax, names = figures.prepare_rows(ax, names, record.data.names, title)
     figures.draw_feature_bars(ax, np.array([one.frequency for one in rows]), np.isin(names, list(record.coefficients)))
-    if isinstance(draws, Bootstrap):
+    if isinstance(draws, inference_parts.Bootstrap):
         shown, label = draws.features[: len(names)], f"{100.0 * draws.level:g}% interval"
         ends = [one.lower for one in shown], [one.upper for one in shown]
         ax.hlines(range(len(shown)), *ends, color=figures.UPPER, linewidth=1.2, label=label)
@@ -536,6 +518,9 @@ def plot_sources(record: Record, ax: Axes) -> Axes:
     """
     import matplotlib
 
+    if not record.work.course:
+        words = "requires the gap over time, which this record does not contain; choose another panel"
+        raise BadInput(f"panel sources: {words}")
     figures.tidy(ax)
     colours = matplotlib.colormaps["tab10"]
     sources = list(dict.fromkeys(step.source for step in record.work.course))

@@ -598,18 +598,14 @@ def draw_panel(record: AnyRecord, panel: str, data: Dataset | None = None) -> Fi
         return figure_of(record, data)
     if panel in OF_CLASSES:
         rows = held_out_record(record, data, panel)
-        figure = _new_figure(5.2, 5.2)
+        figure = figures.new_figure(5.2, 5.2)
         OF_CLASSES[panel](*rows, figure.subplots())
         return figure
     features, coefficients = _n_panel_features(record, data)
     if panel in PANELS and not isinstance(record, Record):
         raise BadInput(f"panel {panel}: requires a record of `solve`; this record has only the panel coefficients")
-    if panel == "sources" and isinstance(record, Record) and not record.work.course:
-        raise BadInput(
-            "panel sources: requires the gap over time, which this record does not contain; choose another panel"
-        )
     rows_of_panel = {"features": features, "coefficients": coefficients}.get(panel)
-    figure = _new_figure(7.5, 4.6 if rows_of_panel is None else 1.6 + 0.24 * _n_visible(rows_of_panel))
+    figure = figures.new_figure(7.5, 4.6 if rows_of_panel is None else 1.6 + 0.24 * _n_visible(rows_of_panel))
     if panel in PANELS and isinstance(record, Record):
         PANELS[panel](record, figure.subplots())
     else:
@@ -642,7 +638,7 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
     """
     rows = _n_panel_features(record, data)
     if not isinstance(record, Record):
-        figure = _new_figure(8.0, 1.9 + 0.26 * _n_visible(rows[1]))
+        figure = figures.new_figure(8.0, 1.9 + 0.26 * _n_visible(rows[1]))
         if isinstance(record, PathRecord) and record.surface is not None:
             plot_surface(record, figure.subplots())
         else:
@@ -654,7 +650,7 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
     has_maps = record.continuous is None and min(sizes) > 1
     held_out_rows = _held_out_if_any(record, data)
     height = 5.0 + (sum(tall) if has_maps else max(tall))
-    whole = _new_figure(13.0, height + (CURVES_HEIGHT if held_out_rows else 0.0))
+    whole = figures.new_figure(13.0, height + (CURVES_HEIGHT if held_out_rows else 0.0))
     whole.suptitle(_headline(record), fontsize=11, color=figures.INK)
     whole.get_layout_engine().set(h_pad=0.12, w_pad=0.12)  # type: ignore[union-attr,call-arg]
     above: Any = whole
@@ -700,13 +696,6 @@ def _draw_errors(ax: Axes, errors: Any) -> None:
     end = min(most, 100.0) if least > 0.0 and most > 0.0 else most or 1.0
     norm, extend = PowerNorm(0.5, 0.0, end), "max" if most > end else "neither"
     _draw_colours(ax, worse, words, extend, cmap="YlGnBu_r", norm=norm, rasterized=errors.size > MANY_BOXES)
-
-
-def _new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure, which is independent of pyplot."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 def _n_visible(n_features: int) -> int:

@@ -26,19 +26,10 @@ from sparsecv_mio.digits import (
     several,
 )
 from sparsecv_mio.model_space import NONE, find_factors, word_of_factor, words_of_terms
-from sparsecv_mio.report import layout, optional_parts, record_words
+from sparsecv_mio.report import layout, optional_parts, record_words, size_rows
 from sparsecv_mio.report.coefficients import ratio_columns, scatter_lines, spreads
 from sparsecv_mio.report.document import ReportTable, report_table
 from sparsecv_mio.report.layout import mark_estimate, say, say_titled
-from sparsecv_mio.report.size_rows import (
-    SizeRow,
-    advise_full_curve,
-    best_by_tau,
-    digits_of_sizes,
-    explain_excluded,
-    select_sizes,
-    title_of_sizes,
-)
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 
 if TYPE_CHECKING:
@@ -105,7 +96,7 @@ def print_answer(
         return
     if record.nested is not None:
         _print_outer_folds(console, record.nested)
-    say(console, title_of_sizes(record), style="bold")
+    say(console, size_rows.title_of_sizes(record), style="bold")
     _print_sizes(console, record, full)
     if full:
         say(console, methods_line(record.work.engine))
@@ -491,14 +482,14 @@ def _say_left_out(console: Console, count: int, what: str, why: str = "") -> Non
         say(console, f"{several(count, 'more ' + what)}{why}: --full shows all", style="dim")
 
 
-def _explain_marks(record: records.Record, rows: Sequence[SizeRow]) -> list[str]:
+def _explain_marks(record: records.Record, rows: Sequence[size_rows.SizeRow]) -> list[str]:
     """Return lines that explain the marks of the printed rows."""
     lines = []
     if any(size_row.is_estimate and math.isfinite(size_row.cv_error) for size_row in rows):
         why = ", because unsolved folds use the best subsets found so far, perhaps selected with the held-out rows"
         mark = f"{layout.ESTIMATE} an estimate, perhaps {records.EITHER_SIDE}{'' if record.estimate else why}"
         lines.append(f"{mark}; lower and upper are certified bounds")
-    lines += filter(None, (advise_full_curve(record), explain_excluded(record, rows)))
+    lines += filter(None, (size_rows.advise_full_curve(record), size_rows.explain_excluded(record, rows)))
     if any(not math.isfinite(end) for size_row in rows for end in (size_row.cv_error, size_row.upper)):
         lines.append(layout.NOT_KNOWN)
     return lines
@@ -514,7 +505,7 @@ def _is_settled_table(record: records.Record) -> bool:
     """Return True if every pair is solved, or excluded by a certified lower bound."""
     if record.status != "proved" or record.estimate or not record.is_settled or record_words.n_unsolved_pairs(record):
         return False
-    return not any(size_row.is_estimate for size_row in best_by_tau(record))
+    return not any(size_row.is_estimate for size_row in size_rows.best_by_tau(record))
 
 
 def _print_sizes(console: Console, record: records.Record, full: bool) -> None:
@@ -522,11 +513,11 @@ def _print_sizes(console: Console, record: records.Record, full: bool) -> None:
 
     Bounds and solved folds are printed unless every pair is solved or excluded.
     """
-    every = best_by_tau(record)
+    every = size_rows.best_by_tau(record)
     taus = [size_row.tau for size_row in every]
-    shown_taus = taus if full else select_sizes(taus, {record.tau, record.certificate.tau})
+    shown_taus = taus if full else size_rows.select_sizes(taus, {record.tau, record.certificate.tau})
     rows = [size_row for size_row in every if size_row.tau in shown_taus]
-    digits, has_bounds = digits_of_sizes(rows), full or not _is_settled_table(record)
+    digits, has_bounds = size_rows.digits_of_sizes(rows), full or not _is_settled_table(record)
     heads, lines = ["tau", "gamma", "CV error"], []
     if has_bounds:
         heads += ["lower", "upper", "folds solved"]
@@ -543,7 +534,8 @@ def _print_sizes(console: Console, record: records.Record, full: bool) -> None:
         say(console, *_explain_marks(record, rows), subproblems_line(record), style="dim")
     else:
         seconds = f"{record.work.seconds:.2f} s{_on_threads(record.request.threads)}"
-        say(console, advise_full_curve(record), explain_excluded(record, rows), seconds, style="dim")
+        notes = size_rows.advise_full_curve(record), size_rows.explain_excluded(record, rows)
+        say(console, *notes, seconds, style="dim")
 
 
 def work_line(work: Work, threads: int | None) -> str:

@@ -19,16 +19,7 @@ from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.weights import row_weights, with_class_weight
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.sklearn.offsets import attach_offsets, sum_offsets
-from sparsecv_mio.sklearn.sparse_model import (
-    ChosenByLoss,
-    OfOneGamma,
-    SparseEstimator,
-    has_model,
-    settings,
-    warn_of_result,
-    with_callbacks,
-)
+from sparsecv_mio.sklearn import sparse_model
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.words import ClassWeight
 
@@ -61,15 +52,15 @@ class FittedClasses:
     classes_: NDArray[Any]
 
 
-@settings
-class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
+@sparse_model.settings
+class SparseClassifier(FittedClasses, ClassifierMixin, sparse_model.SparseEstimator):
     """A linear model of the log odds of two classes; `fit` sets `coef_`, `intercept_` and `classes_`."""
 
     class_weight: str | Mapping[Any, float] | None = None
 
     _y_is_numeric = False
 
-    @available_if(has_model)
+    @available_if(sparse_model.has_model)
     def decision_function(self, X: Any, offset: Any = None) -> FloatArray:
         """Return the log odds of the second class.
 
@@ -86,9 +77,9 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
             Log odds.
         """
         odds = self._linear_predictors(X)
-        return np.asarray(odds + sum_offsets(len(odds), offset=offset))
+        return np.asarray(odds + sparse_model.sum_offsets(len(odds), offset=offset))
 
-    @available_if(has_model)
+    @available_if(sparse_model.has_model)
     def predict_proba(self, X: Any, offset: Any = None) -> FloatArray:
         """Return the probabilities of both classes.
 
@@ -107,7 +98,7 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
         odds = self.decision_function(X, offset)
         return np.column_stack([probabilities(-odds), probabilities(odds)])
 
-    @available_if(has_model)
+    @available_if(sparse_model.has_model)
     def predict_log_proba(self, X: Any, offset: Any = None) -> FloatArray:
         """Return the logarithms of the probabilities of both classes.
 
@@ -126,7 +117,7 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
         odds = self.decision_function(X, offset)
         return np.column_stack([-np.logaddexp(0.0, odds), -np.logaddexp(0.0, -odds)])
 
-    @available_if(has_model)
+    @available_if(sparse_model.has_model)
     def predict(self, X: Any, offset: Any = None) -> NDArray[Any]:
         """Return the more likely class of each row.
 
@@ -192,7 +183,7 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
     def _make_class_dataset(self, X: Any, y: Any, offset: Any, groups: Any = None) -> Dataset:
         """Return checked copies of X, y and offsets, with y as 0 and 1 and balanced class weights if requested."""
         data = replace(self._dataset(X, y, groups), classes=(str(self.classes_[0]), str(self.classes_[1])))
-        data = attach_offsets(data, offset=offset)
+        data = sparse_model.attach_offsets(data, offset=offset)
         return with_class_weight(data, ClassWeight.BALANCED) if self._has_balanced_weights else data
 
     @property
@@ -218,11 +209,11 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
 
     def _set_model(self, coefficients: FloatArray, intercept: float) -> None:
         """Set the fitted attributes in the shapes of scikit-learn classifiers."""
-        self.coef_, self.intercept_ = coefficients[None, :], np.array([intercept])
+        super()._set_model(coefficients[None, :], np.array([intercept]))
 
 
-@settings
-class BestSubsetLogistic(OfOneGamma, SparseClassifier):
+@sparse_model.settings
+class BestSubsetLogistic(sparse_model.OfOneGamma, SparseClassifier):
     """Best-subset logistic regression of a given size, proved optimal among all subsets of at most tau features.
 
     Minimises `sum_i log(1 + exp(-y_i (a + x_i'b))) + (gamma / 2) ||b||^2` over all a and b with at most tau nonzeros,
@@ -302,7 +293,7 @@ class BestSubsetLogistic(OfOneGamma, SparseClassifier):
     (2, 2)
     """
 
-    @with_callbacks
+    @sparse_model.with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> BestSubsetLogistic:
         """Fit the best subset of every requested size.
 
@@ -326,12 +317,12 @@ class BestSubsetLogistic(OfOneGamma, SparseClassifier):
         """
         data = self._make_class_dataset(X, y, offset)
         self._fit_sizes(data, self._weights(data, sample_weight), loss=Loss.LOGISTIC)
-        warn_of_result(self)
+        sparse_model.warn_of_result(self)
         return self
 
 
-@settings
-class BestSubsetLogisticCV(ChosenByLoss, SparseClassifier):
+@sparse_model.settings
+class BestSubsetLogisticCV(sparse_model.ChosenByLoss, SparseClassifier):
     """Best-subset logistic regression whose size tau and ridge weight gamma are chosen by certified cross-validation.
 
     For every pair (tau, gamma), every fold is fitted with its best subset of tau features, as by
@@ -455,7 +446,7 @@ class BestSubsetLogisticCV(ChosenByLoss, SparseClassifier):
 
     scoring: str = SCORING
 
-    @with_callbacks
+    @sparse_model.with_callbacks
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, offset: Any = None
     ) -> BestSubsetLogisticCV:
@@ -490,5 +481,5 @@ class BestSubsetLogisticCV(ChosenByLoss, SparseClassifier):
         data, plan = self._assign_folds(data, self._weights(data, sample_weight))
         self._search_grid(data, plan, loss=Loss.LOGISTIC)
         self.C_ = 1.0 / self.gamma_
-        warn_of_result(self)
+        sparse_model.warn_of_result(self)
         return self

@@ -14,24 +14,15 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.loss_targets import as_counts
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.sklearn.offsets import attach_offsets, sum_offsets
-from sparsecv_mio.sklearn.sparse_model import (
-    ChosenByLoss,
-    OfOneGamma,
-    SparseEstimator,
-    has_model,
-    settings,
-    warn_of_result,
-    with_callbacks,
-)
+from sparsecv_mio.sklearn import sparse_model
 from sparsecv_mio.targets import Loss
 
 
-@settings
-class SparseCountModel(RegressorMixin, SparseEstimator):
+@sparse_model.settings
+class SparseCountModel(RegressorMixin, sparse_model.SparseEstimator):
     """A linear model of the log rate of counts; `fit` sets `coef_` and `intercept_`."""
 
-    @available_if(has_model)
+    @available_if(sparse_model.has_model)
     def predict(self, X: Any, exposure: Any = None, offset: Any = None) -> FloatArray:
         """Return the expected counts of rows, or rates if neither exposures nor offsets are given.
 
@@ -48,7 +39,8 @@ class SparseCountModel(RegressorMixin, SparseEstimator):
             Expected counts, or rates.
         """
         predictors = self._linear_predictors(X)
-        return np.asarray(np.exp(predictors + sum_offsets(len(predictors), exposure=exposure, offset=offset)))
+        offsets = sparse_model.sum_offsets(len(predictors), exposure=exposure, offset=offset)
+        return np.asarray(np.exp(predictors + offsets))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None, offset: Any = None) -> float:
         """Return D^2, the share of the deviance of the mean rate that the model explains.
@@ -73,7 +65,7 @@ class SparseCountModel(RegressorMixin, SparseEstimator):
         rates = np.maximum(self.predict(X), np.finfo(float).tiny)
         counts, weights = np.asarray(y, dtype=np.float64), sample_weight
         if exposure is not None or offset is not None:
-            exposures = np.exp(sum_offsets(len(rates), exposure=exposure, offset=offset))
+            exposures = np.exp(sparse_model.sum_offsets(len(rates), exposure=exposure, offset=offset))
             counts = counts / exposures
             weights = exposures if sample_weight is None else np.asarray(sample_weight) * exposures
         return float(d2_tweedie_score(counts, rates, sample_weight=weights, power=1))
@@ -100,15 +92,12 @@ class SparseCountModel(RegressorMixin, SparseEstimator):
     def _make_count_dataset(self, X: Any, y: Any, exposure: Any, offset: Any, groups: Any = None) -> Dataset:
         """Return checked copies of X, y, exposures and offsets."""
         data = replace(self._dataset(X, y, groups), counts=True)
-        return attach_offsets(data if exposure is None else as_counts(data), exposure=exposure, offset=offset)
-
-    def _set_model(self, coefficients: FloatArray, intercept: float) -> None:
-        """Set the fitted attributes."""
-        self.coef_, self.intercept_ = coefficients, intercept
+        data = data if exposure is None else as_counts(data)
+        return sparse_model.attach_offsets(data, exposure=exposure, offset=offset)
 
 
-@settings
-class BestSubsetPoisson(OfOneGamma, SparseCountModel):
+@sparse_model.settings
+class BestSubsetPoisson(sparse_model.OfOneGamma, SparseCountModel):
     """Best-subset Poisson regression of a given size, proved optimal among all subsets of at most tau features.
 
     Minimises `sum_i w_i e_i l_i(a + x_i'b) + (gamma / 2) ||b||^2` over all a and b with at most tau nonzeros, in scaled
@@ -185,7 +174,7 @@ class BestSubsetPoisson(OfOneGamma, SparseCountModel):
     True
     """
 
-    @with_callbacks
+    @sparse_model.with_callbacks
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None, offset: Any = None
     ) -> BestSubsetPoisson:
@@ -213,12 +202,12 @@ class BestSubsetPoisson(OfOneGamma, SparseCountModel):
             This object.
         """
         self._fit_sizes(self._make_count_dataset(X, y, exposure, offset), sample_weight, loss=Loss.POISSON)
-        warn_of_result(self)
+        sparse_model.warn_of_result(self)
         return self
 
 
-@settings
-class BestSubsetPoissonCV(ChosenByLoss, SparseCountModel):
+@sparse_model.settings
+class BestSubsetPoissonCV(sparse_model.ChosenByLoss, SparseCountModel):
     """Best-subset Poisson regression whose size tau and ridge weight gamma are chosen by certified cross-validation.
 
     For every pair (tau, gamma), every fold is fitted with its best subset of tau features, as by
@@ -332,7 +321,7 @@ class BestSubsetPoissonCV(ChosenByLoss, SparseCountModel):
     True
     """
 
-    @with_callbacks
+    @sparse_model.with_callbacks
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None, groups: Any = None, offset: Any = None
     ) -> BestSubsetPoissonCV:
@@ -362,5 +351,5 @@ class BestSubsetPoissonCV(ChosenByLoss, SparseCountModel):
         """
         data, plan = self._assign_folds(self._make_count_dataset(X, y, exposure, offset, groups), sample_weight)
         self._search_grid(data, plan, loss=Loss.POISSON)
-        warn_of_result(self)
+        sparse_model.warn_of_result(self)
         return self

@@ -15,20 +15,11 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Bounds, Column, Hierarchy, Limits
 from sparsecv_mio.search.answer.fold_models import FoldModels, with_fold_models
-from sparsecv_mio.sklearn.sparse_model import (
-    ChosenByCV,
-    OfOneGamma,
-    SparseEstimator,
-    dense,
-    has_model,
-    settings,
-    warn_of_result,
-    with_callbacks,
-)
+from sparsecv_mio.sklearn import sparse_model
 
 
-@settings
-class SparseLinearModel(RegressorMixin, SparseEstimator):
+@sparse_model.settings
+class SparseLinearModel(RegressorMixin, sparse_model.SparseEstimator):
     """A linear model with few features; `fit` sets `coef_` and `intercept_`."""
 
     at_most: Limits | None = None
@@ -37,6 +28,7 @@ class SparseLinearModel(RegressorMixin, SparseEstimator):
     nonpositive: Column | Iterable[Column] | None = None
     coef_bounds: Bounds | None = None
 
+    @available_if(sparse_model.has_model)
     def predict(self, X: Any) -> FloatArray:
         """Return the predicted targets.
 
@@ -52,10 +44,6 @@ class SparseLinearModel(RegressorMixin, SparseEstimator):
         """
         return self._linear_predictors(X)
 
-    def _set_model(self, coefficients: FloatArray, intercept: float) -> None:
-        """Set the fitted attributes."""
-        self.coef_, self.intercept_ = coefficients, intercept
-
     def _check_target(self, y: Any) -> None:
         """Raise an error for a target of text."""
         word = next((value for value in np.ravel(np.asarray(y)).tolist() if isinstance(value, str)), None)
@@ -63,8 +51,8 @@ class SparseLinearModel(RegressorMixin, SparseEstimator):
             raise BadInput(f"y holds text {word[:30]!r}; give numbers, or use BestSubsetLogisticCV for two classes")
 
 
-@settings
-class BestSubsetRidge(OfOneGamma, SparseLinearModel):
+@sparse_model.settings
+class BestSubsetRidge(sparse_model.OfOneGamma, SparseLinearModel):
     """Best-subset ridge regression of a given size, proved optimal among all subsets of at most tau features.
 
     Minimises `||y - Xb||^2 + (gamma / 2) ||b||^2` over all b with at most tau nonzeros, in scaled columns.
@@ -149,7 +137,7 @@ class BestSubsetRidge(OfOneGamma, SparseLinearModel):
     ([1, 2, 3], (5, 3))
     """
 
-    @with_callbacks
+    @sparse_model.with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetRidge:
         """Fit the best subset of every requested size.
 
@@ -170,12 +158,12 @@ class BestSubsetRidge(OfOneGamma, SparseLinearModel):
             This object.
         """
         self._fit_sizes(self._dataset(X, y), sample_weight)
-        warn_of_result(self)
+        sparse_model.warn_of_result(self)
         return self
 
 
-@settings
-class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
+@sparse_model.settings
+class BestSubsetRidgeCV(sparse_model.ChosenByCV, SparseLinearModel):
     """Best-subset ridge regression whose size tau and ridge weight gamma are chosen by certified cross-validation.
 
     For every pair (tau, gamma), every fold is fitted with its best subset of tau features,
@@ -298,7 +286,7 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
     True
     """
 
-    @with_callbacks
+    @sparse_model.with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> BestSubsetRidgeCV:
         """Choose tau and gamma by cross-validation, and fit the best subset to all rows.
 
@@ -322,26 +310,10 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
         """
         data, plan = self._assign_folds(self._dataset(X, y, groups), sample_weight)
         self._search_grid(data, plan)
-        warn_of_result(self)
+        sparse_model.warn_of_result(self)
         return self
 
-    @available_if(has_model)
-    def predict(self, X: Any) -> FloatArray:
-        """Return the predicted targets; the method does not exist with `refit=False`.
-
-        Parameters
-        ----------
-        X : (n, p) array_like
-            Rows with the columns of the fit, in the same order.
-
-        Returns
-        -------
-        (n,) array
-            Predicted targets.
-        """
-        return super().predict(X)
-
-    @available_if(has_model)
+    @available_if(sparse_model.has_model)
     def predict_interval(self, X: Any, level: float = 0.9) -> FloatArray:
         """Return CV+ prediction intervals from the models of the folds, which are refitted on the first call.
 
@@ -368,7 +340,7 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
         """
         check_is_fitted(self)
         with_fold_models(self.record_)
-        return self._fold_models.interval(dense(self._rows(X)), level)
+        return self._fold_models.interval(sparse_model.dense(self._rows(X)), level)
 
     @cached_property
     def _fold_models(self) -> FoldModels:

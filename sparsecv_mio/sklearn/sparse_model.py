@@ -1,4 +1,4 @@
-"""The base classes of the estimators: parameters, checks of X and y, warnings, callbacks and pickling."""
+"""The base classes of the estimators: parameters, checks of X, y and offsets, warnings, callbacks and pickling."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from decimal import Decimal
 from functools import cached_property, partial, wraps
 from inspect import signature
 from numbers import Integral, Real
-from threading import Event
-from typing import Any, NamedTuple, TypeVar, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -35,6 +34,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import SPECS, AnyFolds, canonical, fold_columns, is_by_row, make_folds
 from sparsecv_mio.data.frames import as_pandas
+from sparsecv_mio.data.loss_targets import with_offsets
 from sparsecv_mio.data.missing_and_text import impute_and_encode
 from sparsecv_mio.data.number_format import is_number
 from sparsecv_mio.data.reading_options import Reading
@@ -51,7 +51,7 @@ from sparsecv_mio.search.deadline import interruptible
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.sklearn.kept import MOST_KEPT, KeptSearch
-from sparsecv_mio.targets import DEFAULT_LOSS
+from sparsecv_mio.targets import DEFAULT_LOSS, TargetColumns
 from sparsecv_mio.words import Intercept, Missing
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -88,16 +88,9 @@ MOST_DENSE = 1 << 27  # maximum number of values of a sparse X, which is made de
 MOST_SPLITS = 1000  # maximum number of folds with separate columns in `cv_results_`
 
 
-class Watch(NamedTuple):
-    """The event that ends a search, and an optional function that receives its progress."""
-
-    stop: Event
-    progress: Callable[[Progress], None] | None
-
-
 @contextmanager
-def watched_search(estimator: Any, X: Any, y: Any) -> Iterator[Watch]:
-    """Yield the stop event and the progress function of a search, and notify callbacks of its start and end.
+def watched_search(estimator: Any, X: Any, y: Any) -> Iterator[dict[str, Any]]:
+    """Yield the event `stop` and the function `progress` of a search, and notify callbacks of its start and end.
 
     The first Ctrl-C, or a callback that requests it, ends the search with its best answer so far.
 
@@ -128,7 +121,7 @@ def watched_search(estimator: Any, X: Any, y: Any) -> Iterator[Watch]:
                 if task.call_on_fit_task_end(estimator=estimator):  # a callback requests the end
                     stop.set()
 
-        yield Watch(stop, report if estimator.verbose or has_callbacks else None)
+        yield {"stop": stop, "progress": report if estimator.verbose or has_callbacks else None}
     if context is not None:
         fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
         context.call_on_fit_task_end(estimator=estimator, X=X, y=y, reconstruction_attributes=fitted)
@@ -258,6 +251,7 @@ class FittedModel:
     """Attributes of a fitted model: coefficients in the units of X, and the mask of its features."""
 
     coef_: FloatArray
+    intercept_: Any
     support_: BoolArray
 
 
@@ -406,6 +400,10 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         """Return the target as numbers."""
         return y
 
+    def _set_model(self, coefficients: FloatArray, intercept: Any) -> None:
+        """Set the fitted attributes of the model."""
+        self.coef_, self.intercept_ = coefficients, intercept
+
 
 def dense(X: Any) -> FloatArray:
     """Return X, converted to a dense array if it is sparse."""
@@ -465,7 +463,7 @@ class OfOneGamma:
         with watched_search(self, data.X, data.y) as watch:
             record = best_subsets(
                 data, gammas=[self.gamma], taus=sizes, gap=self.gap, restrictions=within, time_limit=self.time_limit,
-                scale=self.scale, intercept=self._intercept, **asked, **watch._asdict(),
+                scale=self.scale, intercept=self._intercept, **asked, **watch,
             )  # fmt: skip
             self._keep(record)
 
@@ -520,7 +518,7 @@ class ChosenByCV:
                 data, plan, found=snapshots.append, gammas=gammas, taus=self.taus, gap=self.gap, one_se=self.one_se,
                 restrictions=self._restrictions, time_limit=self.time_limit, threads=effective_n_jobs(self.n_jobs),
                 scale=self.scale, intercept=self._intercept, stability=self.stability, model=self.model,
-                scale_within=self.scale_within, na_within=self.na_within, **asked, **watch._asdict(),
+                scale_within=self.scale_within, na_within=self.na_within, **asked, **watch,
             )  # fmt: skip
             self._keep(record)
             self._kept = KeptSearch.from_search(record, snapshots[-1], data, plan) if snapshots else None
@@ -715,3 +713,73 @@ def cv_results(record: Record, mse_path: FloatArray | None = None, weights: Floa
         "decided": column["folds_decided"] == column["folds"],
         "status": column["status"],
     }
+
+
+def check_row_values(option: str, given: Any, n: int) -> FloatArray:
+    """Return (n,) exposures above 0, or finite offsets.
+
+    Parameters
+    ----------
+    option : {"exposure", "offset"}
+        Name of the argument.
+    given : array_like
+        Values of the rows, or one value for all rows.
+    n : int
+        Number of rows.
+
+    Raises
+    ------
+    BadInput
+        If the shape or a value is wrong.
+
+    Examples
+    --------
+    >>> check_row_values("offset", 1.5, 2)
+    array([1.5, 1.5])
+    """
+    values, kind = np.asarray(given, dtype=np.float64), "number above 0" if option == "exposure" else "finite number"
+    if values.ndim > 1 or values.size not in (1, n):
+        raise BadInput(f"{option} has the shape {values.shape}; give a {kind} for each of {n} rows")
+    values = np.broadcast_to(values, (n,)).copy()
+    wrong = np.flatnonzero(~(((values > 0.0) | (option != "exposure")) & np.isfinite(values)))
+    if wrong.size:
+        raise BadInput(f"{option} is {values[wrong[0]]:g} in row {wrong[0] + 1}; give a {kind} for each row")
+    return values
+
+
+def sum_offsets(n: int, **given: Any) -> FloatArray | float:
+    """Return the offsets of new rows from given exposures and offsets; 0 if none is given.
+
+    Examples
+    --------
+    >>> sum_offsets(2, exposure=1.0, offset=[0.5, 1.0]).tolist()
+    [0.5, 1.0]
+    """
+    total: FloatArray | float = 0.0
+    for option, values in given.items():
+        if values is not None:
+            checked = check_row_values(option, values, n)
+            total = total + (np.log(checked) if option == "exposure" else checked)
+    return total
+
+
+def attach_offsets(data: Dataset, **given: Any) -> Dataset:
+    """Return the data of a fit with given exposures and offsets, each as a column with the name of its argument.
+
+    Parameters
+    ----------
+    data : Dataset
+        Data in the form of their loss.
+    **given
+        Arrays `exposure` and `offset`, or None.
+    """
+    names = dict[str, str]()
+    for option, values in given.items():
+        if values is None:
+            continue
+        names[option] = option
+        while names[option] in (*data.names, data.target, *data.aux):
+            names[option] += "_"
+        aux = {**data.aux, names[option]: check_row_values(option, values, data.n)}
+        data = replace(data, aux=aux)
+    return with_offsets(data, TargetColumns(**names))

@@ -33,7 +33,7 @@ from sparsecv_mio.report.record_plots import (
     plot_surface,
 )
 from sparsecv_mio.report.record_report import report_of, report_text
-from sparsecv_mio.report.record_tables import best_by_tau
+from sparsecv_mio.report.size_rows import best_by_tau
 from sparsecv_mio.search.api import cross_validate
 
 from .printing import data
