@@ -43,7 +43,7 @@ from sparsecv_mio.trees.glm_fits import WIDE, GlmFits
 from sparsecv_mio.trees.glm_subsets import make_glm_problem, make_subsets, rows_in_units
 from sparsecv_mio.trees.subsets import SWAP_ROUNDS, is_never_expired
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
-from sparsecv_mio.units import CROSSING_RTOL, OUTWARD, ROUNDING, SUM_RTOL, Interval
+from sparsecv_mio.units import CROSSING_RTOL, OUTWARD, SUM_RTOL, Interval
 
 SCHEMA = "sparsecv-bounds/1"
 SAFE, PRINTED = "safe", "as-printed"
@@ -229,11 +229,8 @@ class BoundsTable(_Grid):
 
     def cv_interval(self, g: int, t: int) -> Interval:
         """Return the certified interval of h(tau, gamma), in squared units of the file."""
-        slack = OUTWARD + ROUNDING * self.folds
-        low, high = self.lower[g, t].sum(), self.upper[g, t].sum()
-        return Interval(
-            float(low * (1.0 - slack)) * self.cv_error_factor, float(high * (1.0 + slack)) * self.cv_error_factor
-        )
+        low, high = (float(ends[g, t].sum()) * self.cv_error_factor for ends in (self.lower, self.upper))
+        return Interval(low * (1.0 - OUTWARD), high * (1.0 + OUTWARD))
 
     def cv_estimate(self, g: int, t: int) -> float:
         """Return h at the relaxed solutions, cut to the bounds of each fold, in squared units of the file."""

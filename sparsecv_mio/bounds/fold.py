@@ -230,10 +230,8 @@ class FoldBounds:
             table[:] = UNKNOWN
             table[:, 7] = self.problem.q
             return table
-        if not self.form.yy > 0.0:  # the target is constant in training, so every optimum predicts its mean
-            table[:] = self._bound_trivial_size(0)
-            return table
-        sizes = np.asarray(self.choice.sizes(taus), dtype=np.int64)
+        # with a constant target in training, every optimum predicts its mean
+        sizes = np.asarray(self.choice.sizes(taus) if self.form.yy > 0.0 else np.zeros(len(taus)), dtype=np.int64)
         inner = np.unique(sizes[(sizes > 0) & (sizes < self.m)])
         if len(inner):
             solved = self._run_kernel(inner)

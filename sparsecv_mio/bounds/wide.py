@@ -73,11 +73,6 @@ class Ends:
     high_origin: Origin = Origin.TRIVIAL
     estimate: float = np.nan
 
-    @classmethod
-    def exact(cls, value: float) -> Ends:
-        """Return the interval of a number that involves no choice of columns."""
-        return cls(value * (1.0 - 1e-13), value * (1.0 + 1e-13), Origin.EXACT, Origin.EXACT, value)
-
 
 def bound_few_columns(rows: WideRows, supports: WideSupports, tau: int, survivors: IntArray) -> tuple[Ends, float]:
     """Return bounds from the columns that screening leaves, as a problem with a matrix.
@@ -680,14 +675,15 @@ class WideFold:
 
     def _bound_empty_support(self) -> tuple[float, float]:
         """Return bounds on f of the forced columns alone, or of no column if none are forced."""
-        yy, forced = self.rows.yy, len(self.rows.choice.forced)
-        slip = float(allowance(self.rows.rounding_allowance(0), np.zeros(self.rows.q))) if forced else 0.0
+        yy, slip = self.rows.yy, float(allowance(self.rows.rounding_allowance(0), np.zeros(self.rows.q)))
         return max(yy - slip, 0.0), yy + slip
 
     def _bound(self, tau: int) -> FloatArray:
         rows, incumbents = self.rows, self.known
         if tau == 0 or not rows.yy > 0.0:
-            return self._finish(tau, self._bound_empty_support(), Ends.exact(float(rows.u @ rows.u)), 0)
+            error = float(rows.u @ rows.u)
+            ends = Ends(error, error, Origin.EXACT, Origin.EXACT, error)
+            return self._finish(tau, self._bound_empty_support(), ends, 0)
         if tau >= rows.q:
             return self._finish(tau, (0.0, np.inf), Ends(), rows.q)
         at = self._relax(tau)
@@ -711,12 +707,9 @@ class WideFold:
         return self._finish(tau, (min(lower, incumbents.best[tau]), level), ends, int((status == FREE).sum()))
 
     def _finish(self, tau: int, objective: tuple[float, float], ends: Ends, left: int) -> FloatArray:
-        rows = self.rows
-        inner = 0 < tau < rows.q
-        rounding = rows.rounding_allowance(tau)
+        rows, rounding = self.rows, self.rows.rounding_allowance(tau)
         reduced = rounding.unit * rounding.prior * rows.lever
-        if not inner:
-            rounding = rounding._replace(prior=float(np.linalg.norm(rows.u)))
+        rounding = rounding._replace(prior=rounding.prior + rows.flat_length)
         low, high = widen_interval(max(ends.lower, 0.0), ends.upper, off_by_means(len(rows.u), rounding) + reduced)
         interval = low * (1.0 - OUTWARD), high * (1.0 + OUTWARD)
         origins, open_columns = (ends.low_origin, ends.high_origin), 0 if ends.low_origin is Origin.EXACT else left

@@ -8,6 +8,7 @@ relaxation and the dual value agree.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -69,6 +70,8 @@ class WideRows:
         sum of all eigenvalues is used; relaxations compute a bound for their working sets.
     choice : ForcedColumns, optional
         Columns of every support and the other columns; no column is in every support by default.
+    flat_length : float
+        Length of the mean of a target that is constant on the training rows; 0 for other targets.
 
     Attributes
     ----------
@@ -96,13 +99,14 @@ class WideRows:
         loss: float = 1.0,
         largest: float | None = None,
         choice: ForcedColumns | None = None,
+        flat_length: float = 0.0,
     ) -> None:
         if largest is None:
             quick = X.shape[0] ** 2 * X.shape[1] <= SPECTRUM_WORK
             largest = float(np.linalg.eigvalsh(X @ X.T)[-1]) if quick else float(np.einsum("ij,ij->", X, X))
             largest *= 1.0 + 1e-9
         self.choice = ForcedColumns.from_positions(X.shape[1], NO_COLUMNS) if choice is None else choice
-        self.longest = self.lever = 0.0
+        self.longest, self.lever, self.flat_length = 0.0, 0.0, flat_length
         if len(self.choice.forced):
             X, y, X_test, u, grown, self.longest, self.lever = eliminate_from_rows(X, y, X_test, u, self.choice)
             loss *= grown
@@ -144,9 +148,9 @@ class WideRows:
             Xt, y, squares, v_mean, r_mean = _gathered_rows(data, rows)
         root = 1.0 / np.sqrt(np.maximum(gamma_to_lam(gamma) * data.weight_of(rows), TINY))
         scale = np.where(dead, 0.0, root)
-        yy = float(y @ y)
+        yy, flat_length = float(y @ y), 0.0
         if flat:  # only the rounding of its mean is left
-            y, yy = np.zeros_like(y), 0.0
+            y, yy, flat_length = np.zeros_like(y), 0.0, math.sqrt(total) * abs(r_mean)
         longest = float(np.abs(v_mean * root / np.sqrt(1.0 + squares * root**2)).max(initial=0.0))
         loss = centring_loss(total, longest, r_mean, yy) * held_out_loss(data.root_of(held_out), total)
         Xt *= scale[:, None]
@@ -154,7 +158,7 @@ class WideRows:
         for block in row_chunks(len(held_out), data.q):  # a few rows at a time, because there may be many
             V, u[block] = data.about(held_out[block], v_mean, r_mean)
             X_test[block] = V * scale
-        return cls(Xt.T, y, X_test, u, loss, largest, data.choice)
+        return cls(Xt.T, y, X_test, u, loss, largest, data.choice, flat_length)
 
     @property
     def training(self) -> Wide:

@@ -1,11 +1,17 @@
-"""CV errors in exact fractions: theory section 0 on the numbers of a file as they are read, without rounding."""
+"""Exact fractions: CV errors (theory section 0) of the numbers of a file as read, and bounds that rounding may move."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from math import isqrt
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -150,3 +156,39 @@ def _solved(A: list[Row], b: Row) -> Row:
     for i in reversed(range(n)):
         x[i] = (rows[i][n] - sum((rows[i][j] * x[j] for j in range(i + 1, n)), ZERO)) / rows[i][i]
     return x
+
+
+fractions = np.vectorize(Fraction, otypes=[object])  # arrays of fractions multiply like arrays of numbers
+
+
+def solve(A: Any, b: Any) -> Any:
+    """Solution of a positive definite system of fractions."""
+    return np.array(_solved(A.tolist(), b.tolist()), dtype=object)
+
+
+def square_root(value: Fraction) -> Fraction:
+    """Square root, rounded down at the 60th digit."""
+    return Fraction(isqrt(value.numerator * 10**120 // value.denominator), 10**60)
+
+
+Excesses = Callable[[int], Iterable[Fraction]]
+
+
+def check_allowance(
+    excesses: Excesses, seeds: Iterable[int], zeroed: Iterable[tuple[ModuleType, str]], patch: pytest.MonkeyPatch
+) -> None:
+    """Check that no bound lies beyond the exact number, and that without an allowance for rounding one would.
+
+    Parameters
+    ----------
+    excesses : callable
+        Function that returns, for a seed, by how much each bound lies on the wrong side of its exact number.
+    seeds : iterable of int
+        Problems to try.
+    zeroed : iterable of (module, name)
+        Constants that make the allowance.
+    """
+    assert all(excess <= 0 for seed in seeds for excess in excesses(seed))
+    for module, name in zeroed:
+        patch.setattr(module, name, 0.0)
+    assert any(excess > 0 for seed in seeds for excess in excesses(seed))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 import pytest
+from exact import check_allowance, fractions, solve, square_root
+from scipy.linalg import cho_solve
 
+from sparsecv_mio.bounds import closed_form
 from sparsecv_mio.bounds.closed_form import (
     Centre,
     RidgeBall,
@@ -129,6 +134,20 @@ def test_bounds_far_apart_keep_their_digits() -> None:
     assert np.all(np.isfinite(found)) and np.all(found >= lower) and np.all(np.diff(found[:, 0]) >= 0.0)
 
 
+def chord_excess(seed: int) -> list[Fraction]:
+    """Lower bounds at two gammas; at the gamma between them, f may be exactly on their chord."""
+    rng = np.random.default_rng(seed)
+    gammas = np.sort(10.0 ** rng.uniform(-2.0, 2.0, size=3))
+    lower = np.array([1.0, 0.0, rng.uniform(1.0, gammas[2] / gammas[0])])
+    low, between, high = map(Fraction, gammas)
+    chord = 1 + (Fraction(lower[2]) - 1) * (between - low) / (high - low)
+    return [Fraction(implied_lower_bounds(gammas, lower[:, None])[1, 0]) - chord]
+
+
+def test_chords_are_rounded_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_allowance(chord_excess, range(40), [(closed_form, "SUM_RTOL")], monkeypatch)
+
+
 UNIT = 1e-14
 
 
@@ -153,6 +172,79 @@ def fits(problem: SparseProblem) -> list[tuple[float, np.ndarray]]:
             b[held] = np.linalg.solve(problem.M[np.ix_(held, held)], problem.c[held])
             found.append((float(problem.yy - problem.c @ b), b))
     return found
+
+
+def excesses_of_ball(seed: int, has_unit: bool = True) -> Iterator[Fraction]:
+    """Claims on the ball of moments that differ from the exact ones by nearly their whole relative rounding."""
+    rng, q = np.random.default_rng(seed), 3
+    X, y, unit = rng.standard_normal((6, q)), rng.standard_normal(6), 10.0 ** rng.uniform(-8.0, -6.0)
+    X[:, 1] = X[:, 0] + 10.0 ** rng.uniform(-1.5, 0.0) * X[:, 1]
+    true, row, target = problem_of(X, y, 10.0 ** rng.uniform(-3.0, 0.0)), rng.standard_normal(q), rng.standard_normal()
+    vectors = np.linalg.eigh(true.M)[1]
+    row = vectors[:, -1] if seed % 5 == 0 else row  # the smallest reach; most of it may be lost in moments
+    length, b, near = np.sqrt(np.diag(true.M)), np.linalg.solve(true.M, true.c), 0.99 * unit
+    target = target if seed % 2 else float(row @ b)  # a residual of 0 loses all digits in moments
+    sign = np.sign(b) if seed % 3 else rng.choice([-1.0, 1.0], size=q)
+    moved, lost = sign * length * rng.choice([-1.0, 1.0]), np.abs(row) * np.sign(vectors[:, 0])
+    Q, c, yy = (
+        true.Q + near * np.outer(moved, moved), true.c - near * np.sqrt(true.yy) * moved, true.yy * (1.0 + near)
+    )  # fmt: skip
+    problem, stated = replace(true, Q=Q, c=c, yy=yy), unit if has_unit else 0.0
+    centre = Centre.from_problem(problem, stated)
+    by_rows = RidgeBall.from_rows(
+        problem, (row * (1.0 + near * np.sign(b)))[None], np.array([target * (1.0 - near)]), stated
+    )
+    by_moments = RidgeBall.from_moments(
+        problem, np.outer(row, row) - near * np.outer(lost, lost), target * row, target**2, stated
+    )
+    assert centre is not None and by_rows is not None and by_rows.rows is not None and by_moments is not None
+    M, x, u, beta = fractions(true.Q), fractions(row), Fraction(target), fractions(centre.beta)
+    M += Fraction(true.lam) * fractions(np.eye(q))
+    exact_c, exact_yy = fractions(true.c), Fraction(true.yy)
+    slope, reach = exact_c - M @ beta, x @ solve(M, x)
+    yield Fraction(centre.value) - (exact_yy - (exact_c + slope) @ beta)
+    yield slope @ solve(M, slope) - Fraction(centre.off) ** 2
+    yield Fraction(by_rows.least) - (exact_yy - exact_c @ solve(M, exact_c))
+    yield reach - Fraction(by_rows.rows[1][0])
+    for ball in (by_rows, by_moments):
+        yield reach - Fraction(ball.reach)
+        yield abs(abs(u - x @ beta) - Fraction(ball.norm)) - Fraction(float(ball.slip[0]))
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_claims_of_a_ball_allow_for_rounding(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+    """The residual of the normal equations bounds the error of any centre."""
+    monkeypatch.setattr(closed_form, "cho_solve", lambda *of: share * cho_solve(*of))
+    for seed in range(30):
+        assert all(excess <= 0 for excess in excesses_of_ball(seed))
+    of_seeds = zip(*(excesses_of_ball(seed, has_unit=False) for seed in range(30)), strict=True)
+    assert all(any(excess > 0 for excess in of_claim) for of_claim in of_seeds)
+
+
+def excesses_of_ends(seed: int) -> Iterator[Fraction]:
+    """Ends of a ball against the formula of its attributes."""
+    rng, m = np.random.default_rng(seed), 1 + seed % 3
+    residual, each, slip = rng.uniform(0.0, 1.0, size=(3, m)) * np.array([[1.0], [seed % 2], [1e-3 * (seed % 5)]])
+    value, off, room = rng.uniform(1.0, 2.0), 0.1 * (seed % 7), rng.uniform(0.0, 1e-3) * (seed % 4)
+    ball = RidgeBall(value, off, value, float(np.linalg.norm(residual)), 9.0, slip, (residual, each))
+    found, exact_off = ball.held_out(value + room), Fraction(off)
+    radius = exact_off + square_root(exact_off**2 + Fraction(value + room) - Fraction(value))
+    moves = [radius * square_root(Fraction(x)) + Fraction(s) for x, s in zip(each, slip, strict=True)]
+    pairs = list(zip(fractions(residual), moves, strict=True))
+    yield Fraction(found.lower) - sum(max(r - move, 0) ** 2 for r, move in pairs)
+    yield sum((r + move) ** 2 for r, move in pairs) - Fraction(found.upper)
+
+
+def test_ends_of_a_ball_are_rounded_outwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_allowance(excesses_of_ends, range(420), [(closed_form, "OUTWARD")], monkeypatch)
+
+
+def test_a_ball_about_any_centre_holds_the_level_set() -> None:
+    """f(b) = (b - 2)^2 + 1/2 about 0, whose error in the norm of M is 2."""
+    centre = Centre(np.zeros(1), np.eye(1), 4.5, 2.0, 1.0)
+    assert centre.objective_lower_bound == 0.5
+    ball = RidgeBall(centre.value, centre.off, centre.objective_lower_bound, 2.0, 1.0, np.zeros(1))
+    assert ball.held_out(1.5).lower == 0.0 and ball.held_out(1.5).upper >= (2.0 + 3.0) ** 2
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import problems
 import pytest
+from exact import check_allowance
 
+from sparsecv_mio.bounds import cv_error
 from sparsecv_mio.bounds.cv_error import (
     BoundsHooks,
     BoundsTable,
@@ -55,6 +58,22 @@ def test_a_floor_raises_lower_ends_and_never_crosses() -> None:
     ]  # fmt: skip
     with pytest.raises(Contradiction, match="gamma 1, tau 2, fold 1"):
         table.raise_lower(0, np.array([[0.0] * 4, [0.0, 6.0, 0.0, 0.0]]), Origin.TRAINING)
+
+
+def excesses_of_cv_error(seed: int) -> list[Fraction]:
+    """An interval against the exact sum of the errors of the folds in units of the file."""
+    table, rng = empty(), np.random.default_rng(seed)
+    table.lower[:] = table.upper[:] = rng.uniform(size=table.lower.shape)
+    mean = sum(map(Fraction, table.lower[0, 0])) * Fraction(table.unit) / Fraction(table.rows)
+    found = table.cv_interval(0, 0)
+    return [Fraction(found.lower) - mean, mean - Fraction(found.upper)]
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_ends_of_a_cv_error_are_rounded_outwards(end: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_allowance(
+        lambda seed: excesses_of_cv_error(seed)[end : end + 1], range(10), [(cv_error, "OUTWARD")], monkeypatch
+    )
 
 
 def test_printed_table_is_another_type() -> None:

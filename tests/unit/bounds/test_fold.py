@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,13 +12,17 @@ from conic_program import (
     conic_minimum,  # noqa: E402
     conic_spread,
 )
+from exact import check_allowance
 from scipy.optimize import minimize_scalar
 
+from sparsecv_mio.bounds import fold as fold_module
+from sparsecv_mio.bounds import relaxation
 from sparsecv_mio.bounds.fold import FoldBounds, Origin
 from sparsecv_mio.bounds.relaxation import unit_diagonal
+from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.problem.problem import SparseProblem
 
-from .drawn import best_support, random_problem
+from .drawn import HardFold, best_support, random_problem
 
 pytest.importorskip("clarabel")
 
@@ -76,3 +82,20 @@ def test_what_is_singular_to_rounding_says_nothing() -> None:
     fold = FoldBounds(problem, np.ones((1, 2)), np.ones(1))
     cell = fold.cells([1])[0]
     assert fold.form is None and (cell.lower, cell.upper) == (0.0, np.inf) and cell.objective_upper == np.inf
+
+
+@pytest.mark.parametrize("forced", [(), (1,)])
+def test_bounds_are_on_the_right_side_of_exact_numbers(
+    forced: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def excesses(seed: int) -> Iterator[Fraction]:
+        hard = HardFold.draw(seed)
+        fold = FoldBounds(hard.problem(forced), hard.V_test, hard.r_test, root=np.full(len(hard.r_test), hard.root))
+        fold.search([1, 2], swap_rounds=1)
+        try:
+            yield from hard.excesses(fold.cells(range(len(forced), 4)), forced)
+        except Contradiction:
+            yield Fraction(1)
+
+    zeroed = (relaxation, "ROUNDING"), (fold_module, "OUTWARD")
+    check_allowance(excesses, range(80), zeroed, monkeypatch)

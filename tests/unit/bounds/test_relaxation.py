@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+
 import numpy as np
 import pytest
 from conic_program import conic_minimum  # noqa: E402
+from exact import check_allowance
 
+from sparsecv_mio.bounds import relaxation
 from sparsecv_mio.bounds.relaxation import (
     Diagonal,
     comparison_allowance,
@@ -18,7 +25,7 @@ from sparsecv_mio.kernels import reduced_forms
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
 from sparsecv_mio.problem.problem import SparseProblem
 
-from .drawn import best_support, random_problem
+from .drawn import HardFold, best_support, random_problem
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -91,3 +98,25 @@ def test_a_generous_level_fixes_nothing() -> None:
     problem, _ = random_problem(1)
     found = screen_by_relaxation(relax_problem(problem, [3])[0], 10.0 * problem.yy)
     assert np.all(found == FREE) and len(found) == problem.q
+
+
+def dual_excesses(seed: int) -> Iterator[Fraction]:
+    hard = HardFold.draw(seed)
+    for point in relax_problem(hard.problem(), range(4), accuracy=1e-14):
+        yield Fraction(point.dual) - min(hard.exact.of_support(2.0, s)[0] for s in combinations(range(3), point.tau))
+
+
+def diagonal_excesses(seed: int) -> Iterator[Fraction]:
+    """Where Q is singular, no number above the penalty is a valid diagonal."""
+    problem = replace(random_problem(seed)[0], lam=10.0 ** (seed % 7 - 3))
+    form = unit_diagonal(problem, diagonal=Diagonal.PENALTY)
+    assert form is not None
+    for w, weight, scale in zip(form.w, problem.weight, form.scale, strict=True):
+        yield Fraction(w) - Fraction(problem.lam) * Fraction(weight) * Fraction(scale) ** 2
+
+
+@pytest.mark.parametrize(("excesses", "constant"), [(dual_excesses, "ROUNDING"), (diagonal_excesses, "SHAVED")])
+def test_exact_numbers_are_within_the_allowances(
+    excesses: Callable[[int], Iterator[Fraction]], constant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_allowance(excesses, range(24), [(relaxation, constant)], monkeypatch)

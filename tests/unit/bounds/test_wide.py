@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 import pytest
+from exact import check_allowance
 
-from sparsecv_mio.bounds import wide
+from sparsecv_mio.bounds import wide, wide_rows
 from sparsecv_mio.bounds.cv_error import compute_bounds, printed_bounds
 from sparsecv_mio.bounds.fold import Origin
-from sparsecv_mio.bounds.wide import Ends, WideFold, bound_all_columns, point_error
+from sparsecv_mio.bounds.relaxation import centring_loss, held_out_loss
+from sparsecv_mio.bounds.wide import WideFold, bound_all_columns, point_error
 from sparsecv_mio.bounds.wide_rows import WideRelaxation, WideRows, is_wide
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels.nodes import LevelSet
+
+from .drawn import HardFold
 
 TAU = 2
 
@@ -47,11 +54,6 @@ def test_over_all_columns(seed: int, held_out: int) -> None:
             assert ends.lower <= error * (1 + 1e-9) and error <= ends.upper * (1 + 1e-9)
     assert np.array_equal(relaxation.b, before)
     assert ends.high_origin is Origin.CONIC
-
-
-def test_a_number_without_a_choice() -> None:
-    ends = Ends.exact(3.0)
-    assert ends.lower <= 3.0 <= ends.upper and ends.upper - ends.lower < 1e-11 and ends.low_origin is Origin.EXACT
 
 
 def test_no_time_leaves_the_trivial_bounds() -> None:
@@ -100,3 +102,31 @@ def test_a_planted_support_is_found_without_branching() -> None:
     assert table.decided(0, 1) == 4 and ends.upper - ends.lower < 1e-6 * ends.upper
     printed = printed_bounds(data, make_folds("4", data.dataset), [0.5], [1, 3])
     assert np.isfinite(printed.upper).all()
+
+
+@pytest.mark.parametrize("few", [0, wide.RELAXED_COLUMNS])
+def test_bounds_by_rows_are_on_the_right_side_of_exact_numbers(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `few = 0`, screening leaves too many columns for a matrix."""
+
+    def excesses(seed: int) -> Iterator[Fraction]:
+        hard = HardFold.draw(seed)
+        longest = float((np.abs(hard.v_mean) / np.sqrt(1.0 + (hard.A**2).sum(axis=0))).max())
+        loss = centring_loss(len(hard.y), longest, hard.r_mean, float(hard.y @ hard.y))
+        loss *= held_out_loss(np.array([hard.root]), len(hard.y))
+        X, u = hard.V_test - hard.root * hard.v_mean, hard.r_test - hard.root * hard.r_mean
+        flat_length = 0.0 if hard.y.any() else np.sqrt(len(hard.y)) * abs(hard.r_mean)
+        fold = WideFold(WideRows(hard.A, hard.y, X, u, loss, flat_length=flat_length))
+        try:
+            yield from hard.excesses(fold.cells(range(3)))
+            for tau in (1, 2):
+                seen, least = (
+                    fold.branch(tau)[0],
+                    min(hard.exact.of_support(2.0, s)[0] for s in combinations(range(3), tau)),
+                )
+                yield from (Fraction(seen.lower) - least, least - Fraction(seen.upper))
+        except Contradiction:
+            yield Fraction(1)
+
+    monkeypatch.setattr(wide, "RELAXED_COLUMNS", few)
+    zeroed = (wide_rows, "ROUNDING"), (wide, "OUTWARD")
+    check_allowance(excesses, range(40), zeroed, monkeypatch)
