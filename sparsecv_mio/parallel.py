@@ -84,6 +84,36 @@ def on_threads(work: Callable[[Given], Result], items: Sequence[Given], threads:
         return list(pool.map(work, items))
 
 
+@contextmanager
+def call_periodically(call: Callable[[], None], first_seconds: float, seconds: float) -> Iterator[None]:
+    """Call a function in a second thread, again and again while the context lasts.
+
+    Parameters
+    ----------
+    call : callable
+        Function without arguments.
+    first_seconds : float
+        Seconds until the first call.
+    seconds : float
+        Seconds between two calls.
+    """
+    over = threading.Event()
+
+    def work() -> None:
+        pause = first_seconds
+        while not over.wait(pause):
+            call()
+            pause = seconds
+
+    thread = threading.Thread(target=work, name="sparsecv periodic calls", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
 def call_in_thread(work: Callable[[], Result]) -> Result:
     """Run work in a separate thread and wait: Ctrl-C then reaches the main thread while a solver runs in C."""
     results: list[Result] = []

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sparsecv_mio.batch.mio_comparison import Cell
-    from sparsecv_mio.data.dataset import Dataset
-    from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.fits.fit_options import FitOptions
 
 
@@ -80,33 +78,33 @@ def compare(
     targets = _targets(request.target, len(data))
 
     with session.stop_on_interrupt() as stop:
-        from sparsecv_mio.batch.mio_comparison import Contender
-        from sparsecv_mio.batch.mio_comparison import compare as compare_backends
+        from sparsecv_mio.batch import mio_comparison
         from sparsecv_mio.fits.fit_options import FitOptions
         from sparsecv_mio.search.options import check_limits, limits_of_mio
 
         limits = limits_of_mio(request.stopping, threads=request.threads, cancel=stop)
         check_limits(limits)
         how = FitOptions.of(**request.units, **request.losses)
-        contenders = [Contender.of(label.strip(), how.loss) for label in request.backends.split(",")]
+        contenders = [mio_comparison.Contender.of(label.strip(), how.loss) for label in request.backends.split(",")]
         cells = _read_problems(data, targets, gammas, request, how)
         session.raise_if_interrupted(stop)
-        rows = call_in_thread(lambda: compare_backends(cells, contenders, repeats=request.repeats, limits=limits))
-
-    from sparsecv_mio.batch.mio_comparison import format_comparison, print_compare, write_csv
+        rows = call_in_thread(lambda: mio_comparison.compare(cells, contenders, repeats=request.repeats, limits=limits))
 
     command = shlex.join(["sparsecv", *sys.argv[1:]])
     table, page = (folder / name for name in OUTPUTS)
 
     def print_rows(screen: Console) -> None:
         if not request.quiet:
-            print_compare(screen, rows)
+            mio_comparison.print_compare(screen, rows)
         screen.print(f"{table}, {page}", markup=False)
 
     ran = any(row.seconds == row.seconds for row in rows)
     return ending.deliver(
         130 if stop.is_set() else 0 if ran else 4, print_rows,
-        files=[lambda: write_csv(rows, table), lambda: write_text(page, [format_comparison(rows, command)])],
+        files=[
+            lambda: mio_comparison.write_csv(rows, table),
+            lambda: write_text(page, [mio_comparison.format_comparison(rows, command)]),
+        ],
     )  # fmt: skip
 
 
@@ -120,7 +118,11 @@ def _read_problems(
     rows = {"weights": request.weights, "folds": request.folds, "seed": request.seed}
     for path, column in zip(data, targets, strict=True):
         try:
-            dataset, plan = _read_to_compare(path, {"target": column, **request.reading}, rows, how, request.quiet)
+            table, plan = {"target": column, **request.reading}, None
+            if request.folds:
+                dataset, plan = session.read_with_folds(path, table, rows, request.quiet, how=how)
+            else:
+                dataset = how.in_classes(session.read_weighted(path, table, request.weights, how))
         except BadInput as error:
             each = "; --target takes one for each file: A,B,..." if len(set(targets)) < len(data) else ""
             raise BadInput(f"{path}: {error}{each}" if len(data) > 1 else str(error)) from None
@@ -129,15 +131,6 @@ def _read_problems(
             Path(path).stem, dataset, plan, taus=sizes, gammas=gammas, **request.units, loss=how.loss
         )  # fmt: skip
     return cells
-
-
-def _read_to_compare(
-    path: str, table: Given, rows: Given, how: FitOptions, quiet: bool
-) -> tuple[Dataset, FoldPlan | None]:  # fmt: skip
-    """Return the data of one file to compare on, with its folds if they are requested."""
-    if rows["folds"]:
-        return session.read_with_folds(path, table, rows, quiet, how=how)
-    return how.in_classes(session.read_weighted(path, table, rows["weights"], how)), None
 
 
 def _targets(text: str | None, count: int) -> list[str | None]:

@@ -327,6 +327,12 @@ def write_csv(rows: Sequence[CompareRow], path: Path) -> None:
     write_text(path, [with_inert_words(table).to_csv(index=False, lineterminator="\n")])
 
 
+COLUMNS = (
+    "data", "fold", "tau", "gamma", "backend", "formulation", "status", "seconds", "setup", "nodes", "cuts",
+    "objective", "lower", "gap", "true gap", "agrees",
+)  # fmt: skip
+
+
 def _describe_row(row: CompareRow, digits: int) -> dict[str, object]:
     """Return the cells of a row by column; a backend without an objective neither agrees nor disagrees."""
     numbers = {
@@ -341,13 +347,10 @@ def _describe_row(row: CompareRow, digits: int) -> dict[str, object]:
 
 def print_compare(console: Console, rows: Sequence[CompareRow]) -> None:
     """Print every row, then a summary of each backend."""
-    names = (
-        "data", "fold", "tau", "gamma", "backend", "status", "seconds", "nodes", "cuts", "objective", "lower", "gap",
-        "true gap", "agrees",
-    )  # fmt: skip
+    heads = [name for name in COLUMNS if name not in ("formulation", "setup")]
     described = [_describe_row(row, 9) | {"status": row.status.partition(":")[0]} for row in rows]
-    lines = [[texts[name] for name in names] for texts in described]
-    layout.print_table(console, names, lines, text=("data", "backend", "status"))
+    lines = [[texts[name] for name in heads] for texts in described]
+    layout.print_table(console, heads, lines, text=("data", "backend", "status"))
     _print_comparison_summary(console, rows)
     for text in dict.fromkeys(row.status for row in rows if ":" in row.status):
         layout.say(console, text)
@@ -372,15 +375,13 @@ def _print_comparison_summary(console: Console, rows: Sequence[CompareRow]) -> N
 
 def format_comparison(rows: Sequence[CompareRow], command: str) -> str:
     """Return the comparison as a Markdown page, with the command that produced it."""
-    names = ("data", "fold", "tau", "gamma", "backend", "formulation", "status", "seconds", "setup", "nodes", "cuts",
-             "objective", "lower", "gap", "true gap", "agrees")  # fmt: skip
     lines = ["# Backend comparison", "", f"`{command}`", ""]
     environment = rows[0].environment if rows else {}
     keep = ("machine", "cores", "threads", "python", "numpy", "sparsecv_mio")
     lines += [", ".join(f"{key} {environment[key]}" for key in keep if key in environment) + "; " + ", ".join(
         dict.fromkeys(f"{row.backend.partition(':')[0]} {row.environment.get('backend_version', '')}" for row in rows)
     ), ""]  # fmt: skip
-    lines += [f"| {' | '.join(names)} |", "|" + " --- |" * len(names)]
+    lines += [f"| {' | '.join(COLUMNS)} |", "|" + " --- |" * len(COLUMNS)]
     for texts in (_describe_row(row, 10) for row in rows):
-        lines.append(f"| {' | '.join(layout.cell(texts[name]) for name in names)} |")
+        lines.append(f"| {' | '.join(layout.cell(texts[name]) for name in COLUMNS)} |")
     return "\n".join(lines) + "\n"

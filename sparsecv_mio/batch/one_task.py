@@ -52,6 +52,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.loss_targets import prepare_for_loss
 from sparsecv_mio.declared_options import LASTING
 from sparsecv_mio.errors import BadInput, SparseCVError, match_keyword
+from sparsecv_mio.parallel import call_periodically
 from sparsecv_mio.problem.row_losses import row_loss
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.words import Encode
@@ -185,21 +186,14 @@ def processor_limit(seconds: float | None) -> Iterator[threading.Event | None]:
     if seconds is None:
         yield None
         return
-    stop, over, end = threading.Event(), threading.Event(), time.process_time() + float(seconds)
+    stop, end = threading.Event(), time.process_time() + float(seconds)
 
-    def watch() -> None:
-        while not over.wait(LOOKS):
-            if time.process_time() > end:
-                stop.set()
-                return
+    def look() -> None:
+        if time.process_time() > end:
+            stop.set()
 
-    watcher = threading.Thread(target=watch, name="processor limit", daemon=True)
-    watcher.start()
-    try:
+    with call_periodically(look, LOOKS, LOOKS):
         yield stop
-    finally:
-        over.set()
-        watcher.join()
 
 
 def _make_raw_model(record: Record | PathRow, data: Dataset) -> RawModel:

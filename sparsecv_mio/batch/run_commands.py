@@ -374,7 +374,7 @@ def _reading_lines(quiet: bool, verify: bool) -> Iterator[Callable[[TaskOutcome]
     def count(outcome: TaskOutcome) -> None:
         counts.update(("result",) if outcome.record is None else ("result", "record"))
 
-    with nullcontext() if quiet else print_periodically(line):
+    with print_periodically(line, quiet):
         yield count
 
 

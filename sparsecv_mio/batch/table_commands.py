@@ -140,13 +140,7 @@ class Drawing:
             Table that `collect` wrote.
         """
         from sparsecv_mio.batch import run_figures as draw
-        from sparsecv_mio.batch.run_tables import (
-            check_columns,
-            labels,
-            problem_columns,
-            tabulate_problems,
-            with_numbers,
-        )
+        from sparsecv_mio.batch import run_tables
 
         values = parse.names(self.value, "--value") or []
         if self.kind != "lines" and len(values) > 1:
@@ -157,16 +151,16 @@ class Drawing:
                 "--kind lines"
             )
         frame, values = chosen.read(path, values)
-        frame = with_numbers(frame, self.against)
+        frame = run_tables.with_numbers(frame, self.against)
         panel_columns = self._panels(frame, comparable=chosen.relative is not None or chosen.reduction is not None)
         parts = self._parts(frame, panel_columns)
         if self.against is not None:
-            check_columns(frame, [self.against], "--against", numbers=True)
+            run_tables.check_columns(frame, [self.against], "--against", numbers=True)
         by_columns = parse.names(self.by, "--by") or ["estimator"]
         if self.against is not None and self.by is None:
             by_columns = draw.distinguishing_settings(frame, [self.against, *panel_columns])
-        check_columns(frame, by_columns, "--by")
-        by = labels(frame, by_columns, chosen.names)
+        run_tables.check_columns(frame, by_columns, "--by")
+        by = run_tables.labels(frame, by_columns, chosen.names)
         apart = [by, *(frame[name] for name in panel_columns)]
         if self.against is not None:
             figure = draw.lines(parts, values, by, self.against)
@@ -174,8 +168,8 @@ class Drawing:
         if self.kind in (None, "box"):
             figure = draw.boxes(parts, values[0], by, chosen.words(values[0]))
             return draw.add_pooling_note(figure, frame, apart, "a box")
-        keys = problem_columns(frame, chosen.keys)
-        tables = {title: tabulate_problems(runs, values[0], by[runs.index], keys) for title, runs in parts.items()}
+        keys, tabulate = run_tables.problem_columns(frame, chosen.keys), run_tables.tabulate_problems
+        tables = {title: tabulate(runs, values[0], by[runs.index], keys) for title, runs in parts.items()}
         figure = draw.profiles(tables, values[0])
         return draw.add_pooling_note(figure, frame, [*apart, *(frame[name] for name in keys)], "a problem")
 

@@ -29,6 +29,7 @@ from sparsecv_mio.cli import Began
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.digits import format_number
 from sparsecv_mio.files import JsonLines, null_if_infinite
+from sparsecv_mio.parallel import call_periodically
 from sparsecv_mio.report.layout import mark_estimate
 from sparsecv_mio.search.observers import COMPILING, RESUMED
 
@@ -315,34 +316,19 @@ def _timestamp() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-@contextmanager
-def every_ten_seconds(call: Callable[[], None]) -> Iterator[None]:
+def every_ten_seconds(call: Callable[[], None]) -> AbstractContextManager[None]:
     """Call a function after one second, then every ten seconds, while the context lasts."""
-    over = threading.Event()
-
-    def work() -> None:
-        seconds = FIRST_LINE_SECONDS
-        while not over.wait(seconds):
-            call()
-            seconds = LINE_SECONDS
-
-    thread = threading.Thread(target=work, name="sparsecv lines", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    return call_periodically(call, FIRST_LINE_SECONDS, LINE_SECONDS)
 
 
-def print_periodically(line: Callable[[], str]) -> AbstractContextManager[None]:
-    """Print a line on standard error after a second, then every ten seconds."""
-    return every_ten_seconds(lambda: tell(line()))
+def print_periodically(line: Callable[[], str], quiet: bool = False) -> AbstractContextManager[None]:
+    """Print a line on standard error after a second, then every ten seconds, unless quiet."""
+    return nullcontext() if quiet else every_ten_seconds(lambda: tell(line()))
 
 
 def reading_lines(quiet: bool) -> AbstractContextManager[None]:
     """Print lines while the data are read, unless quiet."""
-    return nullcontext() if quiet else print_periodically(lambda: f"{_seconds_of_command():.0f} s; reading the data")
+    return print_periodically(lambda: f"{_seconds_of_command():.0f} s; reading the data", quiet)
 
 
 @contextmanager

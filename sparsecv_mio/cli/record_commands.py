@@ -19,7 +19,7 @@ import typer
 from sparsecv_mio.cli import ending, session
 from sparsecv_mio.cli.command_options import DataFile, Given, option, with_declared_options
 from sparsecv_mio.digits import several
-from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError, VerificationFailed
+from sparsecv_mio.errors import BadInput, CorruptStore, Interrupted, SparseCVError, VerificationFailed
 from sparsecv_mio.files import argument, csv_lines, write_text
 from sparsecv_mio.model_space import FEW_FEATURES
 from sparsecv_mio.satellites import registered
@@ -94,7 +94,6 @@ def proof_files(
     from sparsecv_mio.certificate.read_back import adapt_to_record_loss
     from sparsecv_mio.certificate.records import Record
     from sparsecv_mio.data.rows_of_folds import OfTrainingRows
-    from sparsecv_mio.errors import Interrupted
     from sparsecv_mio.proofs.proof_lines import stated_cells, unfinished_file
     from sparsecv_mio.proofs.proof_writing import write_proof
 

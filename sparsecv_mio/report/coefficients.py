@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from sparsecv_mio.certificate import records
 from sparsecv_mio.certificate.accuracy import Scatter
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
-from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.certificate.restrictions import References, adjustment_columns
 from sparsecv_mio.digits import format_number, quoted_name
 from sparsecv_mio.model_space import abbreviate_names, word_of_factor
@@ -23,7 +22,6 @@ from sparsecv_mio.words import Intercept
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
     from sparsecv_mio.data.dataset import Dataset
 
 
@@ -84,7 +82,7 @@ def ratio_columns(
 
 
 def scatter_lines(
-    record: records.Record | FitRecord | PathRecord, model: records.Record | FitRecord | records.PathRow,
+    record: Record | FitRecord | PathRecord, model: Record | FitRecord | PathRow,
     data: Dataset | None,
 ) -> list[str]:  # fmt: skip
     """Return lines on the fit of a logistic or Poisson model to all rows, and on overdispersion.
@@ -142,7 +140,7 @@ def separation_lines(record: Any, names: Sequence[str], data: Dataset | None) ->
     ]
 
 
-def pearson_formula(record: records.Record | FitRecord | PathRecord) -> str:
+def pearson_formula(record: Record | FitRecord | PathRecord) -> str:
     """Return Pearson's chi-square over its degrees of freedom as text; row weights replace the number n of rows.
 
     Parameters

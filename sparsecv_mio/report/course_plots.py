@@ -49,18 +49,16 @@ class TraceCourse:
     @classmethod
     def from_moments(cls, head: Moment, moments: Sequence[Moment]) -> TraceCourse:
         """Return the arrays of the lines of a trace."""
-        taus, gammas = len(head["taus"]), head["gammas"]
-        shape = (len(moments), 1 if gammas is None else len(gammas), taus)
-        ends = np.array([[[a, _number(b)] for a, b in moment["pairs"]] for moment in moments], dtype=float)
+        gammas, unknown = head["gammas"], [None] * len(head["taus"])  # traces of older versions have no estimates
+        estimate = np.array([moment.get("estimates", unknown) for moment in moments], dtype=float)
+        names = "seconds", "lower", "upper", "pairs"
+        seconds, lower, upper, ends = (np.array([moment[name] for moment in moments], dtype=float) for name in names)
+        if gammas is None and np.isnan(upper).all():
+            upper = np.array([moment["estimate"] for moment in moments], dtype=float)
+        upper, ends = (np.where(np.isnan(bounds), np.inf, bounds) for bounds in (upper, ends))
+        shape = (len(moments), 1 if gammas is None else len(gammas), len(unknown))
         low, high = (ends[:, :, side].reshape(shape).min(axis=1) for side in (0, 1))
-        upper = np.array([_number(moment["upper"]) for moment in moments])
-        none = [None] * taus  # missing in traces of older versions
-        estimate = np.array([[_number(h) for h in moment.get("estimates", none)] for moment in moments])
-        if gammas is None and not np.isfinite(upper).any():
-            upper = np.array([_number(moment["estimate"]) for moment in moments])
-        seconds = np.array([moment["seconds"] for moment in moments])
-        lower = np.array([moment["lower"] for moment in moments])
-        return cls(head, moments, seconds, lower, upper, low, high, np.where(np.isfinite(estimate), estimate, np.nan))
+        return cls(head, moments, seconds, lower, upper, low, high, estimate)
 
     @property
     def is_descent(self) -> bool:
@@ -84,10 +82,6 @@ class TraceCourse:
         shown = np.concatenate((self.high[-1][:0] if self.has_estimated_upper else self.high[-1], finite))
         highest = float(np.max(shown[np.isfinite(shown)], initial=last))
         return 1.08 * min(max(highest, 1.2 * last), 2.6 * last) or 1.0
-
-
-def _number(value: float | None) -> float:
-    return np.inf if value is None else float(value)
 
 
 def plot_trace(head: Moment, moments: Sequence[Moment], out: str) -> None:

@@ -269,8 +269,7 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
         f"models compared: {words}" if words else "",
         *link_lines(record),
     )
-    adjusted = adjustment_columns(record)
-    record_tables.print_model(console, record.coefficients, record.intercept, record.loss, data=data, adjusted=adjusted)
+    record_tables.print_model(console, record, data=data)
     say(console, *code_lines(record), *scatter_lines(record, record, data))
     if brief:
         return

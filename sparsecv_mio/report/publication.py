@@ -170,19 +170,17 @@ def _make_columns_of_tests(
     term_of = {name: name for name in names} | {name: word_of_factor(one) for one in factors for name in one}
     first = {term_of[name]: name for name in reversed(names) if name not in adjusted}
     tested = {name: terms.get(term) for term, name in first.items()}
-    return {
-        f"{100.0 * tests.level:g}% split interval{head}": {
-            name: format_limits(
-                step[name] * one.interval_lower, step[name] * one.interval_upper, bool(record.loss.target.ratio)
-            )
-            for name, one in tested.items()
-            if one and one.interval_lower is not None and one.interval_upper is not None
-        }
-        | {name: "empty" for name, one in tested.items() if one and one.is_empty}
-        for head, step in steps.items()
-    } | {
-        "p": {name: format_p_value(one.p_value if one else 1.0) for name, one in tested.items()},
-    }
+    columns, is_ratio = dict[str, dict[str, str]](), bool(record.loss.target.ratio)
+    for head, step in steps.items():
+        intervals = columns[f"{100.0 * tests.level:g}% split interval{head}"] = dict[str, str]()
+        for name, one in tested.items():
+            if one and one.is_empty:
+                intervals[name] = "empty"
+            elif one and one.interval_lower is not None and one.interval_upper is not None:
+                ends = step[name] * one.interval_lower, step[name] * one.interval_upper
+                intervals[name] = format_limits(*ends, is_ratio)
+    columns["p"] = {name: format_p_value(one.p_value if one else 1.0) for name, one in tested.items()}
+    return columns
 
 
 def _write_texts(record: Record, data: Dataset | None) -> list[str]:

@@ -463,9 +463,9 @@ def _state_error_on_new_rows(record: Record) -> str:
     return f"The error on new rows: {chosen}.{nested}{between}"
 
 
-def _picture(name: str, caption: str, height: float, draw: Callable[..., object], record: AnyRecord) -> Picture:
-    """Return a figure of a record with the width of a report."""
-    return Picture(name, caption, (INCHES, height), partial(draw, record))
+def _picture(name: str, caption: str, height: float, draw: Callable[..., object], *drawn: object) -> Picture:
+    """Return a figure of a record, and of its rows if they are given, with the width of a report."""
+    return Picture(name, caption, (INCHES, height), partial(draw, *drawn))
 
 
 def _pictures(record: Record) -> list[Picture]:
@@ -512,10 +512,10 @@ def _class_blocks(record: Record, data: Dataset | None) -> tuple[list[Block], li
         "" if record.average is None else " of the pair (not the averaged model)",
     )
     words = f"ROC curve of held-out rows, each predicted by the model{of_pair} that was fitted without this row; the "
-    curve = Picture("roc", f"{words}curve is not certified.", (INCHES, 4.6), partial(draw_roc, record, rows))
+    curve = _picture("roc", f"{words}curve is not certified.", 4.6, draw_roc, record, rows)
     words = f"Calibration of held-out rows: observed share of {positive} by tenths of the predicted probability, with "
     words += "95% intervals and the number of rows."
-    calibration = Picture("calibration", words, (INCHES, 4.6), partial(draw_calibration, record, rows))
+    calibration = _picture("calibration", words, 4.6, draw_calibration, record, rows)
     points = Reliability.from_predictions(rows)
     shares = points.predicted, points.observed, points.low, points.high
     lines = [

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
@@ -30,7 +30,6 @@ from sparsecv_mio.report import layout, optional_parts, record_words, size_rows
 from sparsecv_mio.report.coefficients import ratio_columns, scatter_lines, spreads
 from sparsecv_mio.report.document import ReportTable, report_table
 from sparsecv_mio.report.layout import mark_estimate, say, say_titled
-from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.accuracy import ClassQuality, FitQuality
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
 
     AnyQuality = FitQuality | ClassQuality | accuracy.CountQuality
+    OneModelRecord = records.Record | fit_records.CommonRecord | fit_records.FitRecord
     AnyMultiRecord = records.Record | fit_records.PathRecord | fit_records.CommonRecord | fit_records.NearRecord
 
 SURFACE_HEADS = ("tau", "gamma from", "to", "features")
@@ -289,9 +289,7 @@ def error_line(found: AnyQuality) -> str:
     return f"RMSE {format_number(found.rmse)}, MAE {format_number(found.mae)}, R^2 {explained}"
 
 
-def error_lines(
-    record: records.Record | fit_records.CommonRecord | fit_records.FitRecord, found: AnyQuality
-) -> list[str]:
+def error_lines(record: OneModelRecord, found: AnyQuality) -> list[str]:
     """Return lines on the errors of predictions, next to those of the cross-validation that chose the model."""
     is_weighted = record.data.weights or record.data.class_weight
     alike = " (without weights: every row counts the same here)" if is_weighted else ""
@@ -387,7 +385,7 @@ def _estimate_lines(record: records.Record) -> list[str]:
 
 def _print_coefficients(console: Console, record: records.Record, full: bool, data: Dataset | None) -> None:
     """Print the model fitted to all rows, below its pair."""
-    refit, loss, adjusted = record.refit, record.loss, adjustment_columns(record)
+    refit = record.refit
     proof = "subset certified optimal"
     if not refit.proved:
         proof = f"subset not certified, training objective in {format_interval(refit.lower, refit.upper)}"
@@ -395,15 +393,14 @@ def _print_coefficients(console: Console, record: records.Record, full: bool, da
     where = "" if same else f" at tau = {refit.tau}, gamma = {format_number(refit.gamma)}"
     console.print()
     say(console, *rule_lines(record), f"model refitted on all rows{where} ({proof})")
-    print_model(console, record.coefficients, record.intercept, loss, full, data, adjusted)
+    print_model(console, record, full, data)
     say(console, *layout.code_lines(record), *scatter_lines(record, record, data))
     if lines := record_words.stability_lines(record, data):
         say(console, *lines)
         console.print()
     say(console, *record_words.average_lines(record))
     if record.average is not None:
-        model = record.average.model
-        print_model(console, model.coefficients, model.intercept, loss, full, data, adjusted)
+        print_model(console, record, full, data, record.average.model)
 
 
 def rule_lines(record: records.Record) -> list[str]:
@@ -427,29 +424,26 @@ def rule_lines(record: records.Record) -> list[str]:
 
 
 def print_model(
-    console: Console, coefficients: Mapping[str, float], intercept: float, loss: Loss = DEFAULT_LOSS,
-    full: bool = True, data: Dataset | None = None, adjusted: Sequence[str] = (),
-) -> None:  # fmt: skip
-    """Print the coefficients of a model, those of adjustment columns in a separate block.
+    console: Console, record: OneModelRecord, full: bool = True, data: Dataset | None = None, model: Any = None
+) -> None:
+    """Print the coefficients of a model of a record, those of adjustment columns in a separate block.
 
     Parameters
     ----------
     console : rich.console.Console
         Console to print on.
-    coefficients : mapping of str to float
-        Coefficients by feature, in units of the file.
-    intercept : float
-        Intercept in units of the target.
-    loss : Loss
-        Loss of the model; logistic and Poisson models are printed with odds or rate ratios.
+    record : Record, CommonRecord or FitRecord
+        Record; logistic and Poisson models are printed with odds or rate ratios.
     full : bool
         True to print every coefficient; otherwise at most a screen of them.
     data : Dataset, optional
         Data for ratios per standard deviation.
-    adjusted : sequence of str
-        Adjustment columns of the model.
+    model : object with coefficients and intercept, optional
+        Model to print, such as the averaged one; by default that of the record.
     """
-    heads, ratios = ratio_columns(loss, coefficients, data)
+    model, adjusted = model or record, adjustment_columns(record)
+    coefficients: dict[str, float] = model.coefficients
+    heads, ratios = ratio_columns(record.loss, coefficients, data)
     features, empty = [name for name in coefficients if name not in adjusted], [""] * len(heads)
     shown = features if full else _largest_effects(features, coefficients, data)
 
@@ -460,7 +454,7 @@ def print_model(
     if adjusted:
         rows += [("adjusted for", "", *empty), *map(line, adjusted)]
         styles += ["dim", *[""] * len(adjusted)]
-    rows, styles = [*rows, ("(intercept)", intercept, *empty)], [*styles, "dim"]
+    rows, styles = [*rows, ("(intercept)", model.intercept, *empty)], [*styles, "dim"]
     layout.print_table(console, ("feature", "coefficient", *heads), rows, text=("feature",), styles=styles)
     smaller = "with smaller effects per standard deviation" if data is not None else "with smaller values"
     _say_left_out(console, len(features) - len(shown), "coefficient", f" {smaller}")
@@ -781,8 +775,7 @@ def print_common(
     gap = f"(certified, relative gap {format_number(record.gap, 2)})"
     minimum = f"minimum CV error over all subsets of these sizes: in {ends} {gap}"
     say(console, record_words.data_line(record, data), *restriction_lines(record), error, minimum)
-    adjusted = adjustment_columns(record)
-    print_model(console, record.coefficients, record.intercept, record.loss, full, adjusted=adjusted)
+    print_model(console, record, full)
     say(console, *layout.code_lines(record), record_words.common_stability(record))
     if brief:
         return

@@ -250,11 +250,12 @@ def stability_lines(record: Record, data: Dataset | None = None) -> list[str]:
 def _no_change(record: Record) -> str:
     """Return the reason why the effect of holding out a fold on the losses of rows is unknown."""
     request = record.request
-    words = {"imputed values": request.na_within, "scales": request.scale_within}
-    options = {"imputed values": "--na-within folds", "scales": "--scale-within folds"}
-    if own := [name for name, within in words.items() if within == Within.FOLDS]:
-        given = " and ".join(options[name] for name in own)
-        why = f"because each fold has its own {' and '.join(own)} ({given})"
+    within = {
+        "imputed values": ("--na-within folds", request.na_within),
+        "scales": ("--scale-within folds", request.scale_within),
+    }
+    if own := {name: option for name, (option, rows) in within.items() if rows == Within.FOLDS}:
+        why = f"because each fold has its own {' and '.join(own)} ({' and '.join(own.values())})"
     elif has_unknown_fold(record):
         why = "because not every fold has a model with a finite held-out loss"
     elif record.status != "proved":
