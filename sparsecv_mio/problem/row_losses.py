@@ -223,10 +223,10 @@ class LogLoss(RowLoss):
         least, most = np.where(y > 0.0, low, -high), np.where(y > 0.0, high, -low)
         with np.errstate(over="ignore"):
             lower, upper = self.losses(most, y), self.losses(least, y)
-            return (
-                np.maximum(lower - self._shift_rounding(most, y, ROUNDING), 0.0),
-                upper + self._shift_rounding(least, y, ROUNDING),
-            )
+            if _has_no_shift(y):
+                return lower, upper
+            off_lower, off_upper = (self._shift_rounding(m, y, ROUNDING) for m in (most, least))
+            return np.maximum(lower - off_lower, 0.0), upper + off_upper
 
     def least_curvature(self, m: FloatArray, low: FloatArray, high: FloatArray, y: FloatArray) -> FloatArray:
         # The ratio rises and then falls in t, so its minimum is at a bound of the range (docs/theory/glm.md, section
@@ -250,7 +250,7 @@ class LogLoss(RowLoss):
 
 def _has_no_shift(y: FloatArray) -> bool:
     """Return True if targets of logistic loss are -1 and 1, so no row has an offset."""
-    return bool((np.abs(y) == 1.0).all())
+    return not np.count_nonzero(np.abs(y) != 1.0)
 
 
 LOG_LOSS = LogLoss()

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -110,12 +111,13 @@ class SmoothProblem(FoldProblem):
         """Bound the optima of some sizes by the roots of their trees."""
         return self.do(GlmSubsets.relax, self._with_supports(), list(sizes), list(supports), until=Moment(is_expired))
 
+    @cached_property
     def _held_out_rows(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         return rows_in_units(self.data, self.folds.scored_rows(self.fold))
 
     def fit(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports by Newton steps, or from the rows if normal equations lose digits."""
-        rows = self._held_out_rows()
+        rows = self._held_out_rows
         fits, low, high = self.subsets.score_supports(list(supports), *rows)
         losses = np.clip(fits.losses(row_loss(self.data.loss), *rows).sum(axis=1), low, high)
         scored = Fits(
@@ -141,7 +143,7 @@ class SmoothProblem(FoldProblem):
     def row_losses(self, supports: Sequence[IntArray]) -> tuple[FloatArray, FloatArray]:
         """Return (L,) upper bounds on training objectives of supports, and (L, m) losses of the held-out rows."""
         fits = self.subsets.refit(list(supports))
-        return fits.upper, fits.losses(row_loss(self.data.loss), *self._held_out_rows())
+        return fits.upper, fits.losses(row_loss(self.data.loss), *self._held_out_rows)
 
     def score(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports without bounds on their held-out losses."""
@@ -155,7 +157,7 @@ class SmoothProblem(FoldProblem):
         relaxes: bool = True,
     ) -> Enclosed:  # fmt: skip
         """Bound the held-out loss of every fit of some sizes by ellipsoids of the level sets."""
-        rows, subsets = self._held_out_rows(), self._with_supports(supports)
+        rows, subsets = self._held_out_rows, self._with_supports(supports)
         ends = [
             subsets.open_fold_interval(size, float(upper), *rows, is_expired=is_expired)
             for size, upper in zip(sizes, objective_upper, strict=True)
