@@ -165,7 +165,7 @@ def check_integer(name: str, value: Any, least: int, most: int = 10**18) -> None
         The message names the option.
     """
     if not isinstance(value, Integral) or isinstance(value, bool):
-        raise BadInput(f"{name}: {str(value)[:30]!r} is not an integer; give one of at least {least}")
+        raise BadInput(f"{name}: {str(value)[:30]!r} is not an integer; give an integer of at least {least}")
     check_whole(name, int(value), least, most)
 
 
@@ -300,9 +300,9 @@ OPTIONS = {
                "'size=small<medium<large'. May be repeated. [order given by the data]",
                several=True),
         Option("dates", str, (), "PART,...",
-               "Convert date columns to numbers. days: days since 1970-01-01; year, month, weekday (Monday is 1): a "
-               "column for each of these parts, such as sold.year. Add dayfirst or monthfirst if the order is "
-               "ambiguous. [error]"),
+               "Convert date columns to numbers. days gives the days since 1970-01-01. year, month and weekday "
+               "(Monday is 1) give a column for each part, such as sold.year. Add dayfirst or monthfirst if the order "
+               "is ambiguous. [without this option, a date column is an error]"),
         Option("weights", str, None, "COLUMN",
                "Weight of each row in fits and errors: a column, or file:F with one number per line. Weights are at "
                "least 0; a row of weight 0 is dropped. [1]"),
@@ -410,16 +410,15 @@ OPTIONS = {
                "errors have larger weights. The certificate refers to the reported pair in both cases.", Model),
         Option("own_error", bool, False, "",
                "With --model average: also estimate the error of the averaged model, from one averaged model per "
-               "fold. This estimate is optimistic, because the weights used the held-out rows, but takes much less "
-               "time than --nested."),
+               "fold. This estimate is optimistic, because the weights depend on the held-out rows, but takes much "
+               "less time than --nested."),
         Option("method", str, Method.AUTO, "",
                "Search method. rounds: all subproblems in rounds of growing effort, with shared work; joint: "
                "best-first over all pairs, one MIO problem at a time; algorithm1: bounds, then one MIO problem at a "
                "time (the paper's algorithm); grid: an MIO problem for every subproblem (baseline); bounds: certified "
                "bounds only, without branching (exit code 3 if they do not certify the choice); descent: gamma and "
-               "tau are "
-               "changed in turn, between the smallest and the largest given gamma, until no single change improves "
-               "the pair. [auto: rounds, the fastest method; joint if --backend is not native]",
+               "tau are changed in turn, between the smallest and the largest given gamma, until no single change "
+               "lowers the CV error. [auto: rounds, the fastest method; joint if --backend is not native]",
                Method),
         Option("backend", str, "native", "B",
                "Solver of the MIO problems of joint, algorithm1 and grid; `sparsecv backends` lists them. A backend "
@@ -435,8 +434,8 @@ OPTIONS = {
         Option("mio_budget", int, None, "R", "Stop joint, algorithm1 or grid after R MIO problems. [none]",
                check=partial(check_whole, least=0)),
         Option("refine", bool, False, "",
-               "Deprecated: use --gamma LO..HI, which certifies the best gamma of an interval. Searches for a better "
-               "gamma between the neighbours of the reported gamma, and stores it separately, in the field `refined`."),
+               "Deprecated: use --gamma LO..HI, which certifies the best gamma of an interval. Searches for a gamma "
+               "with a smaller CV error between the neighbours of the reported gamma (field `refined`)."),
         Option("sources", str, (), "NAME,...|-NAME,...",
                "Bounding methods that the search uses: names, all or none. Names with a minus sign (--sources=-NAME) "
                "are switched off, and all others are used. The answer does not depend on this option. `--sources "
@@ -451,18 +450,20 @@ OPTIONS = {
         Option("checkpoint", str, None, "FILE",
                "Store the run in this file from time to time; --resume continues it. An unfinished run in the file is "
                "not overwritten. [none]"),
-        Option("resume", str, None, "FILE", "Continue the run stored in this file, and store it there. [none]"),
+        Option("resume", str, None, "FILE", "Continue the run stored in this file, and go on storing it there. "
+                                            "[none]"),
         Option("trace", str, None, "FILE",
-               "Write the bounds over time, and the order and gamma of each step, to this file, for `sparsecv plot`. A "
-               "line has all pairs; so that lines take at most 5% of the time, several steps may share a line. [none]"),
+               "Write the course of the search to this file, for `sparsecv plot`: lines with the bounds of all pairs, "
+               "and the search order and gamma of the steps since the line before, in at most 5% of the time. "
+               "[none]"),
         Option("progress_json", str, None, "FILE",
                "Write progress as JSON lines to this file, for schedulers and other programs. [none]"),
         Option("scheduler", str, None, "ADDRESS",
                "Address of a dask scheduler, tcp://HOST:PORT, whose workers run the search. [none]"),
         Option("json", str, None, "FILE", "Write the record to this file; - is standard output. [none]"),
         Option("proof", str, None, "FILE",
-               "Write a proof of the bounds to this file, for `sparsecv check`. It is made after the search, without a "
-               "time limit, and may take longer than the search. [none]"),
+               "Write a proof of the bounds to this file, for `sparsecv check`. The proof is made after the search, "
+               "without a time limit, and may take longer than the search. [none]"),
         Option("full", bool, False, "", "Print the tables of every gamma instead of a summary."),
         Option("quiet", bool, False, "",
                "Print only the answer and warnings that restrict it: no progress, tables or hints.", letter="-q"),
@@ -506,7 +507,8 @@ DEPRECATED = {  # options that the next minor release removes, and what to use
 IN_PYTHON = {  # options of commands without a keyword, and what to use
     "bootstrap": "use bootstrap(record, data, draws=B) of sparsecv_mio",
     "stability_selection": "use stability_selection(record, data, pairs=PAIRS) of sparsecv_mio",
-    "reference": "a record has a coefficient for each level; subtract that of the reference level from the others",
+    "reference": "a record has a coefficient for each level; subtract the coefficient of the reference level from the "
+    "others",
     "infer": "use sc.infer(record, data)",
     "criterion": "use best_common_subset of sparsecv_mio.near.common_subset",
     "json": "use record.write_record(FILE)",

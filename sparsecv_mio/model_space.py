@@ -243,20 +243,20 @@ def _named_bounds(text: str) -> tuple[str, tuple[str, str]]:
 def _pair(given: Any) -> tuple[Any, Any]:
     """Return a feature and its pair of ends."""
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != 2:
-        raise BadInput(f"{COEF_BOUNDS}: {given!r} is not a pair of a feature and its bounds; give {{'age': (0, 1)}}")
+        raise BadInput(f"{COEF_BOUNDS}: {given!r} is not a feature with bounds; give a mapping, {{'age': (0, 1)}}")
     return given[0], given[1]
 
 
 def _bounds(name: Any, ends: Any) -> CoefficientBounds:
     """Return the bounds of a feature; an end that is None, empty or infinite is open."""
     if isinstance(ends, str) or not isinstance(ends, Sequence) or len(ends) != 2:
-        raise BadInput(f"{COEF_BOUNDS}: the bounds {ends!r} of {name!r} are not a pair (low, high); use None if open")
+        raise BadInput(f"{COEF_BOUNDS}: the bounds {ends!r} of {name!r} are not (low, high); use None for no bound")
     low, high = (_end(name, end) for end in ends)
     if low is None and high is None:
-        raise BadInput(f"{COEF_BOUNDS}: {name!r} has no bound; give a lower or an upper one, or leave it out")
+        raise BadInput(f"{COEF_BOUNDS}: {name!r} has no bound; give a lower or an upper bound, or leave it out")
     if low is not None and high is not None and low > high:
         raise BadInput(
-            f"{COEF_BOUNDS}: the bounds {low:g} and {high:g} of {name!r} are reversed; give the lower one first"
+            f"{COEF_BOUNDS}: the bounds {low:g} and {high:g} of {name!r} are reversed; give the lower bound first"
         )
     if low == high == 0.0:
         raise BadInput(f"{COEF_BOUNDS}: the bounds of {name!r} allow only 0; use force_out")
@@ -268,7 +268,7 @@ def _end(name: Any, given: Any) -> float | None:
     if value in (None, "", -math.inf, math.inf):
         return None
     if not isinstance(value, Real) or not math.isfinite(value):
-        raise BadInput(f"{COEF_BOUNDS}: the bound {given!r} of {name!r} is not a number; use None if open")
+        raise BadInput(f"{COEF_BOUNDS}: the bound {given!r} of {name!r} is not a number; use None for no bound")
     end = float(value)
     if end and not 1.0 / LARGEST_BOUND <= abs(end) <= LARGEST_BOUND:
         raise BadInput(
@@ -842,8 +842,8 @@ def abbreviate_names(names: Sequence[str]) -> str:
 def _adjusted_twice(option: str, name: str) -> BadInput:
     """Return the error for an adjustment column that another option names too."""
     return BadInput(
-        f"adjust, {option}: column {name!r} is in both options, but an adjusted column is not selected; remove it from "
-        "one of the two"
+        f"adjust, {option}: column {name!r} is in both options, but adjusted columns take no part in the selection; "
+        f"remove {name!r} from one of the two options"
     )
 
 
@@ -1034,7 +1034,7 @@ def _gammas_of_word(text: str, option: str) -> tuple[float, ...]:
     """Return one ridge weight, or a logarithmic range of ridge weights."""
     if ":" not in text:
         value = finite_number(text, option)
-        return (0.0,) if value == 0.0 else (_positive(text, option, "a positive number, or 0"),)
+        return (0.0,) if value == 0.0 else (_positive(text, option, ", or 0"),)
     parts = text.split(":")
     if len(parts) != 3:
         raise BadInput(f"{option}: {text!r} is neither a list of numbers nor LO:HI:COUNT")
@@ -1055,10 +1055,10 @@ def _gammas_of_word(text: str, option: str) -> tuple[float, ...]:
     return (low, *inner, high)
 
 
-def _positive(text: str, option: str, what: str = "a positive number") -> float:
-    value = finite_number(text, option)
-    if not GAMMA_RANGE[0] <= value <= GAMMA_RANGE[1]:
-        raise BadInput(f"{option}: {text.strip()!r} is out of range; a gamma is {what}")
+def _positive(text: str, option: str, also: str = "") -> float:
+    value, (low, high) = finite_number(text, option), GAMMA_RANGE
+    if not low <= value <= high:
+        raise BadInput(f"{option}: {text.strip()!r} is out of range; give a gamma from {low:g} to {high:g}{also}")
     return value
 
 

@@ -36,8 +36,8 @@ class RunSelection:
     relative: str | None = option(
         None,
         "COLUMN=VALUE",
-        "Divide each number by that of a reference run on the same problem. The reference run has this value in the "
-        "column. [none]",
+        "Divide each number by the number of a reference run on the same problem. The reference run has this value in "
+        "the column. [none]",
     )
     reduction: str | None = option(
         None,

@@ -269,7 +269,7 @@ def _check_projection(
         checks.end_part("bounds of the averaged model and of all models with fewer features")
         return
     check_neighbours(checks, design, model, fit, path)
-    checks.leaves("not checked: whether another subset is better", f"{path}support", f"{path}lower")
+    checks.leaves("not checked: whether another subset fits the average better", f"{path}support", f"{path}lower")
     _fewer(checks, average, design, model, level)
     checks.end_part("no exchange or removal of one feature improves the averaged model; its bounds are not checked")
 
@@ -313,7 +313,7 @@ def _check_fold_averages(checks: Checks, record: Record, average: Average, desig
     slack = FOLLOWS_RTOL * error + noise * (2.0 * math.sqrt(error) + noise)
     checks.close(f"{path}error", within.error, error, slack)
     checks.leaves("not checked: whether each support is the best subset for the average of its fold", f"{path}folds")
-    checks.end_part("held-out error with averaging repeated within every fold")
+    checks.end_part("held-out error of the averaged model, with averaging repeated within every fold")
 
 
 def _fewer(checks: Checks, average: Average, design: Design, model: PathRow, level: EnumerationLevel) -> None:

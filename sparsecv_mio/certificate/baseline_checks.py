@@ -48,7 +48,7 @@ def check_baselines(checks: Checks, record: Record, design: Design) -> None:
     if methods:
         is_stored = all(entry.fold_models for entry in methods)
         errors = "held-out errors of the stored fold models of baselines, " if is_stored else ""
-        checks.end_part(f"{errors}CV errors of baselines, their differences to the pair, and the certified gain")
+        checks.end_part(f"{errors}CV errors of baselines, differences from the reported pair, certified percentages")
 
 
 def _check_fold_errors(checks: Checks, record: Record, design: Design, entry: Baseline, path: str) -> None:

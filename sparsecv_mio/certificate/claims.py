@@ -412,7 +412,7 @@ def _one_se(checks: Checks, record: Record, one: OneSe, scored: Scored) -> None:
         in_every_fold = near.folds_decided == near.folds or near.standard_error is not None
         inside = in_every_fold and near.upper <= limit * (1.0 - SAME)
         if _is_simpler(near, record) and (inside or (near.gamma, near.tau) == (best.gamma, best.tau)):
-            simpler = f"tau {near.tau} at gamma {near.gamma!r} is simpler, and also within one standard error"
+            simpler = f"tau {near.tau} at gamma {near.gamma!r} is simpler than this pair and within one standard error"
             checks.require(False, "tau", f"is not the smallest: {simpler}")
             break
     _sure_of_one_se(checks, record, one, limit)

@@ -198,7 +198,7 @@ def check_missing_draws(checks: Checks, record: Record, plan: DrawPlan, numbers:
     is_explained = any(text.startswith(f"{option}: ") and stated in text for text in record.warnings)
     missing = sorted(set(range(min(plan.requested, MAX_DRAWS))) - set(numbers))
     shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
-    words = f"must have the requested draws {shown}, or a warning that states a limit"
+    words = f"omits the requested draws {shown}, and no warning states that a limit ended the run"
     checks.require(not missing or is_explained, name, words)
 
 

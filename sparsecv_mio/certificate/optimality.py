@@ -179,7 +179,7 @@ class Optimality:
                 return
             is_optimal, excess = self._compare_supports(pair.known.gamma, pair.known.tau, supports)
             for fold in np.flatnonzero(~is_optimal & pair.folds.decided)[:3].tolist():
-                words = "another support of the same size fits the fold better"
+                words = "another support of the same size has a smaller training objective in the fold"
                 self.checks.require(False, f"{pair.name}[{fold}].support", words)
             self.checks.mark_bounded_fields(f"{pair.name}[].support")
             said = None if pair.path else self.record.training_gap

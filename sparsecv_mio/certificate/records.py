@@ -29,6 +29,7 @@ SCHEMA = "sparsecv/2"
 FIRST_SCHEMA = "sparsecv/1"  # schema of records whose pair and model may follow different rules
 COUNT_SENTENCE = "only the half deviance is certified; the model predicts the expected count"
 EITHER_SIDE = "too low or too high"  # an estimate may lie on either side of the CV error
+OWN_ERROR = "held-out error of the averaged model, with averaging and projection repeated within every fold"
 NO_AVERAGE = "no averaged model was computed; the model of the pair is used for predictions"
 
 
@@ -635,7 +636,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             return [NO_AVERAGE] if self.request.model == "average" else []
         if (within := self.average.within_folds) is None:
             return []
-        return [f"held-out error with averaging repeated within every fold: {format_number(within.error)} (optimistic)"]
+        return [f"{OWN_ERROR}: {format_number(within.error)} (optimistic)"]
 
     def _class_sentence(self, classes: Classes) -> str:
         """Return a sentence on the certified loss and the class of the probabilities."""

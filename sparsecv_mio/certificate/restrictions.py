@@ -250,8 +250,8 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
         columns = next((some for some in factors if name in some), None)
         if name in restrictions.force_out:
             raise BadInput(
-                f"reference: {name!r} is in no model, so the coefficients of its factor already are differences from "
-                "it; leave the option out for this factor"
+                f"reference: {name!r} is forced out, so the coefficients of its factor are already differences from "
+                f"{name!r}; remove {name!r} from --reference"
             )
         if columns is None:
             levels_there = [column for some in factors for column in some]
@@ -269,8 +269,9 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
         forced_out = next((each for each in restrictions.force_out if each.startswith(f"{word}=")), None)
         if forced_out is not None:
             raise BadInput(
-                f"reference: {forced_out!r} is in no model, so the coefficients of {word!r} already are differences "
-                f"from it; leave the option out for this factor, or force out {name!r} instead, without the option"
+                f"reference: {forced_out!r} is forced out, so the coefficients of {word!r} are already differences "
+                f"from {forced_out!r}; remove {name!r} from --reference, or force out {name!r} instead of "
+                f"{forced_out!r} and remove {name!r} from --reference"
             )
         levels = dataset.X[:, [dataset.names.index(column) for column in columns]]
         if not np.all((levels == 0.0) | (levels == 1.0)) or not np.all(levels.sum(axis=1) == 1.0):

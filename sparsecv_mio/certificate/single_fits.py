@@ -66,7 +66,7 @@ def verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     else:
         checks.caveat = f"optimality not verified ({design.limit_words})"
     if "optimality not verified" in checks.caveat:
-        checks.leaves("not verified: that no other subset is better", "support")
+        checks.leaves("not verified: that no other subset has a smaller objective", "support")
     return True
 
 

@@ -249,7 +249,7 @@ def _check_true_interval(
         largest = max(float(values.max(initial=0.0)) for _, loose in solved for values in loose)
         room = slack + design.change_room(pair, largest)
         near = loose_low - room <= ends[0] and ends[1] <= loose_high + room
-        words = f"is not the interval [{loose_low!r}, {loose_high!r}] that the optimal supports of the pair give"
+        words = f"differs from [{loose_low!r}, {loose_high!r}], which the optimal supports of the pair imply"
         checks.require(near, path, words)
     return True
 

@@ -418,7 +418,7 @@ def _verify_path(checks: Checks, record: PathRecord, design: Design) -> bool:
     check_requested_grid(checks, request, record.data.p)
     check_grid(checks, request, record.path, "path")
     every = all(row.proved for row in record.path) and all(piece.proved for piece in pieces)
-    words = f"is {record.status}, but {'all rows are' if every else 'not every row is'} proved"
+    words = f"is {record.status}, but {'every' if every else 'not every'} subset of the path is certified optimal"
     checks.require(every == (record.status == "proved"), "status", words)
     checks.end_part("requested grid and status")
     for i, row in enumerate(record.path):

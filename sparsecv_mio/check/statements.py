@@ -520,7 +520,7 @@ class FoldIntervals:
         scores = self.folds.scores(self.value, mine, tree.listed[self.tau])
         best = scores.upper.min(1)
         for fold, decided in zip(mine, (best < above).tolist(), strict=True):
-            need(decided, f"the supports that the tree lists do not solve fold {fold + 1}")
+            need(decided, f"fold {fold + 1}: a support outside the list of the tree may be optimal")
         optimal = ~(scores.lower > best[:, None]).astype(bool)
         low, high = np.where(optimal, scores.held_low, np.inf).min(1), np.where(optimal, scores.held_high, 0).max(1)
         self.low[mine], self.high[mine] = np.maximum(self.low[mine], low), np.minimum(self.high[mine], high)

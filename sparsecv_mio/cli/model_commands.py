@@ -51,8 +51,8 @@ Examples:
 AS_PRINTED = "as-printed"
 BOUNDS_WORDS = ("safe", AS_PRINTED)
 BOUNDS_CODES = (
-    "Exit codes: 0 done, 2 bad input, 3 limit reached, 130 interrupted. After 3 and 130 the bounds found so far are "
-    "printed and valid; folds without a bound have the interval [0, ?]."
+    "Exit codes: 0 done, 2 bad input, 3 limit reached, 130 interrupted. With codes 3 and 130, the bounds found so far "
+    "are printed and are valid. A fold without a bound is printed with the interval [0, ?]."
 )
 FIT_CODES = (
     "Exit codes: 0 proved within --gap, 2 bad input or no support meets the side constraints, 3 limit "
@@ -203,7 +203,7 @@ def _gamma_of_near(text: str | None) -> float | None:
     """Return the ridge weight of `near`; None if cross-validation chooses it."""
     gammas = [None] if text is None else model_space.gammas(text)
     if len(gammas) > 1:
-        advice = "give one, or leave the option out for the best one"
+        advice = "give one gamma, or leave the option out to use the best gamma"
         raise BadInput(f"--gamma: {len(gammas)} ridge weights are given, but near needs one; {advice}")
     return gammas[0]
 
@@ -457,8 +457,8 @@ def export(
     offset, factor, missed = export_one(dataset, to, tau=tau, gamma=ridge, options=how, piecewise=piecewise)
     total = loss.target.total
     total += " (weighted by row)" if weights is not None else ""
-    meaning = f"{to}: {total} + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective"
-    lines = f"{meaning}\n{describe_export(to, piecewise, missed, loss)}"
+    meaning = f"{to}: {total} + (gamma/2) ||b||^2 = {offset!r} + {factor!r} * (objective of the exported model)"
+    lines = f"{meaning}, where b are coefficients of scaled columns\n{describe_export(to, piecewise, missed, loss)}"
     return ending.deliver(0, lambda screen: screen.print(lines, markup=False, soft_wrap=True))
 
 

@@ -99,8 +99,8 @@ class SolveRequest:
     nested: int | None = option(
         None, "K",
         "Also estimate the error of the whole procedure by nested CV: repeat it with each of K outer folds held out, "
-        "and score the resulting model there. Groups of rows stay together. The run takes about K times as long. "
-        "[none]",
+        "and score the resulting model on this fold. Groups of rows stay together. The run takes about K times as "
+        "long. [none]",
     )  # fmt: skip
     bootstrap: int | None = option(
         None, "B",
@@ -131,8 +131,8 @@ class SolveRequest:
     baselines: str | None = option(
         None, "LIST",
         "Also fit baselines on the same folds: any of lasso, ridge, elasticnet, abess. Each chooses its penalty or "
-        "size by its CV error, and is compared with the reported pair. A fifth of the time limit is reserved for them. "
-        "[none]",
+        "size by its CV error, and is compared with the reported pair. A fifth of the time limit is reserved for the "
+        "baselines. [none]",
     )  # fmt: skip
     search: Given = group(options.SEARCHING | {"time_limit": options.COMMAND_SECONDS})
     stored: Given = group(options.STORING)

@@ -440,7 +440,7 @@ def plan_of_labels(labels: IntArray, spec: str, seed: int | None = None, single:
     if k > n:
         raise BadInput(f"folds {spec!r} need {k} folds but the data have {n} rows; give fewer folds")
     if k == 1 and not single:
-        raise BadInput(f"folds {spec!r} make a single fold; give at least two, or holdout:F for one scored fold")
+        raise BadInput(f"folds {spec!r} make a single fold; give at least two, or holdout:F to hold out rows once")
     sizes = np.bincount(labels[labels >= 0], minlength=k)
     if not sizes.all():
         raise BadInput(f"folds {spec!r}: no row has the label {int(np.argmin(sizes))}; every fold must hold out a row")

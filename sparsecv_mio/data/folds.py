@@ -77,7 +77,7 @@ def equal_folds(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
 def _fold_count(text: str, spec: str, n: int) -> int:
     k = whole_number(text, spec)
     if k < 2:
-        raise BadInput(f"folds {spec!r} make fewer than two folds; give 2 or more, or holdout:F for one scored fold")
+        raise BadInput(f"folds {spec!r} make fewer than two folds; give 2 or more, or holdout:F to hold out rows once")
     if k > n:
         raise BadInput(f"folds {spec!r} need {k} rows but the data have {n}; give fewer folds")
     return k

@@ -335,7 +335,9 @@ def _whole_weights(given: FloatArray, name: str) -> IntArray:
             if wrong.size
             else (f"repeats rows to a total of {given.sum():g} rows")
         )
-        raise BadInput(f"{name} {fault}, but the record was made with whole numbers of repetitions; give whole numbers")
+        raise BadInput(
+            f"{name} {fault}, but in this record a weight is a number of copies of a row; give whole numbers"
+        )
     return given.astype(np.int64)
 
 

@@ -67,7 +67,7 @@ class SideOptions(Restrictions):
             if name in made.adjust:
                 raise BadInput(
                     f"adjust, together: column {name!r} is in both options, but adjusted columns are in every model; "
-                    "remove it from one of them"
+                    "remove it from one of the two options"
                 )
         return made
 
@@ -209,8 +209,8 @@ def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> Non
     for kind in replace(restrictions, count=()).side_constraints:
         raise BadInput(f"{kind}: requires loss squared, not {loss} ({ONLY_FORCING})")
     if how.intercept is Intercept.GLOBAL:
-        why = "intercept global centres the target, which requires squared-error loss"
-        raise BadInput(f"loss {loss}: requires intercept fold or none, not global ({why})")
+        why = "because it centres the target, which requires squared-error loss"
+        raise BadInput(f"loss {loss}: intercept global is not supported, {why}; give fold or none")
 
 
 @dataclass(frozen=True)

@@ -399,7 +399,7 @@ def check_inference(checks: Checks, record: Record, dataset: Dataset, folds: Fol
         return
     checks.read_numbers.append("models that halves of the rows chose")
     if any(find_spec(package) is None for package in EXTRAS["inference"]):
-        checks.only_read("inference", "its tests require the extra `inference`")
+        checks.only_read("inference", "its tests were not recomputed; install the extra `inference`")
         return
     numbers, requested = [split.split for split in found.splits], found.plan.requested
     is_ordered = numbers == sorted(set(numbers)) and len(numbers) > 0 and numbers[-1] < requested <= MAX_DRAWS

@@ -207,7 +207,7 @@ class KeptTrees:
             first = stream.readline(len(self.first))
             if not first.startswith(FORMAT_KEPT_TREES):
                 raise BadInput(
-                    f"--proof: {self.place} is not the unfinished part of a proof; remove the file, or name another one"
+                    f"--proof: {self.place} exists, but is not an unfinished proof; remove this file, or name another"
                 )
             if first != self.first:
                 return  # the part belongs to other data or another grid

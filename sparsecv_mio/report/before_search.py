@@ -263,7 +263,7 @@ def _print_pairs(console: Console, table: BoundsTable, places: Iterable[tuple[in
 
 def _print_paper_bounds(console: Console, table: PrintedTable, full: bool) -> None:
     """Print the estimates of the paper's formula for every gamma; without `full`, for the middle one only."""
-    say(console, "estimates by the printed formula of Corollary 2.7 (Cory-Wright and Gomez); they are not valid bounds")
+    say(console, "estimates, not valid bounds: Corollary 2.7 as printed in the paper (Cory-Wright and Gomez)")
     places = range(len(table.gammas))
     for g in places if full else [len(places) // 2]:
         rows = [(tau, *table.cv_estimates(g, t)) for t, tau in enumerate(table.taus)]

@@ -246,7 +246,7 @@ def draw_calibration(record: Record, rows: PredictedClasses, ax: Axes | None = N
                     color=figures.INK)  # fmt: skip
     assert record.classes is not None
     positive = figures.shorten_names([record.classes.positive], 18)[0]
-    ax.set(xlim=(-0.03, 1.03), ylim=(-0.17, 1.03), xlabel=f"mean predicted probability of {positive}, by tenths",
+    ax.set(xlim=(-0.03, 1.03), ylim=(-0.17, 1.03), xlabel=f"mean probability of {positive}, in intervals of width 0.1",
            ylabel=f"observed share of {positive}")  # fmt: skip
     ax.set_yticks(np.linspace(0.0, 1.0, 6))
     figures.write_title(

@@ -310,7 +310,7 @@ def baseline_table(record: Record) -> ReportTable | None:
         difference = mark_estimate(difference, record.estimate)
         rows.append((entry.method, error, difference, spread, len(entry.support), penalty, f"{entry.seconds:.2f}"))
     caption = (
-        "Baselines on the same folds, each at the penalty or size with its smallest CV error; the difference to the "
+        "Baselines on the same folds, each at the penalty or size with its smallest CV error; the difference from the "
         "reported pair, its standard error over the folds, which are paired, and the number of columns of each model."
     )
     heads = ("method", "CV error", "difference", "standard error", "columns", "penalty", "seconds")
@@ -331,7 +331,7 @@ def print_baselines(console: Console, record: Record, brief: bool) -> None:
     """
     table = None if brief else baseline_table(record)
     if table is not None:
-        compared = "differences to the reported pair, with paired standard errors over the folds"
+        compared = "differences from the reported pair, with paired standard errors over the folds"
         say(console, f"baselines on the same folds; {compared}", style="bold")
         print_table(console, table.head, table.rows, text=("method", "penalty"))
     say(console, *certified_lines(record))
@@ -408,7 +408,7 @@ def plot_baselines(record: Record, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        The axes; bars are one standard error of the difference to the reported pair to each side.
+        The axes; bars are one standard error of the difference from the reported pair to each side.
     """
     if record.baselines is None:
         raise BadInput("panel baselines: requires a record of `solve --baselines`; choose another panel")

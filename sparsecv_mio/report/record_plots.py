@@ -316,8 +316,8 @@ def plot_bounds(record: Record, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        The axes. Green pairs are certified to be worse than the best pair by at least this amount. For brown pairs the
-        lower bound is below the CV error of the best pair. The best pair is empty.
+        The axes. The CV error of green pairs is certified to be above the minimum by at least this amount. For brown
+        pairs the lower bound is below the CV error of the best pair. The best pair is empty.
     """
     import matplotlib as mpl
     from matplotlib.colors import BoundaryNorm, ListedColormap
@@ -332,11 +332,11 @@ def plot_bounds(record: Record, ax: Axes | None = None) -> Axes:
     _draw_colours(ax, values, "lower bound, % above the minimum CV error", extend, cmap=ListedColormap(colours),
                   norm=BoundaryNorm(PER_CENT_STEPS, len(colours)), rasterized=values.size > MANY_BOXES)  # fmt: skip
     worse = sum(lower > best for lower in others.values())
-    kinds = (5, worse, "certified to be worse than the best"), (2, len(others) - worse, "not certified to be worse")
+    kinds = (5, worse, "certified: larger CV error"), (2, len(others) - worse, "not certified")
     for colour, many, label in kinds:
         if many:
             ax.plot([], [], "s", color=colours[colour], linestyle="none", label=label)
-    _finish(ax, record, spot, f"certified: {worse:,} of {len(others):,} other pairs are worse")
+    _finish(ax, record, spot, f"certified: {worse:,} of {len(others):,} other pairs have a larger CV error")
     return ax
 
 

@@ -264,7 +264,7 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
         ("ridge weight, gamma", format_number(record.gamma)),
         (f"CV error ({record.loss.target.cv_error}) of one subset for all folds",
          format_number(record.cv_error, digits)),
-        ("minimum CV error over all subsets of these sizes",
+        ("minimum CV error over all subsets, the same in every fold, of the requested sizes and gammas",
          f"in {format_interval(record.lower, record.upper, digits)} (certified)"),
         null or root,
     )  # fmt: skip
@@ -281,7 +281,8 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
     unsure = "That the reported subset is the best one: the search ended before the proof."
     if done:
         unsure = (
-            "The best subset of each other size: it is only certified that no subset of another size is better overall."
+            "Whether the best subset found of every other size is the best of its size. Certified is only that, up to "
+            "the gap, no subset of another size has a smaller CV error than the reported subset."
         )
     best = record_tables.best_common_by_tau(record)
     words = "The best subset found of each size, at its best gamma; the certified interval above covers all sizes."
@@ -488,8 +489,8 @@ def _pictures(record: Record) -> list[Picture]:
         words = f"CV error of every pair of the grid{excluded if 'excluded' in states else ''}."
         pictures.append(_picture("grid", words, 4.1, record_plots.plot_grid, record))
         words = "Certified lower bound of every pair, in % above the smallest CV error found. Green pairs are "
-        words += "certified to be worse. The bound of a brown pair is below the smallest CV error found; the pair is "
-        words += "excluded nevertheless if the difference is at most the gap."
+        words += "certified to have a larger CV error. The bound of a brown pair is below the smallest CV error found; "
+        words += "the pair is excluded nevertheless if the difference is at most the gap."
         pictures.append(_picture("bounds", words, 4.3, record_plots.plot_bounds, record))
     features = {name for support in record.chosen_folds.supports for name in support} | set(record.support)
     words = "Number of folds that select each feature at the reported pair. Features that only some folds select come "
@@ -506,14 +507,17 @@ def _class_blocks(record: Record, data: Dataset | None) -> tuple[list[Block], li
             raise BadInput("to include them, give the data of the record (--data)")
         rows = PredictedClasses.from_record(record, data)
     except BadInput as error:
-        return [Sentences((f"ROC curve, calibration and odds ratios per standard deviation: {error}.",))], []
+        words = f"The ROC curve, the calibration and the odds ratios per standard deviation are not shown: {error}."
+        return [Sentences((words,))], []
     positive, of_pair = (
         record.classes.positive,
         "" if record.average is None else " of the pair (not the averaged model)",
     )
     words = f"ROC curve of held-out rows, each predicted by the model{of_pair} that was fitted without this row; the "
     curve = _picture("roc", f"{words}curve is not certified.", 4.6, draw_roc, record, rows)
-    words = f"Calibration of held-out rows: observed share of {positive} by tenths of the predicted probability, with "
+    words = (
+        f"Calibration of held-out rows: share of {positive} by intervals of predicted probability of width 0.1, with "
+    )
     words += "95% intervals and the number of rows."
     calibration = _picture("calibration", words, 4.6, draw_calibration, record, rows)
     points = Reliability.from_predictions(rows)
@@ -522,7 +526,7 @@ def _class_blocks(record: Record, data: Dataset | None) -> tuple[list[Block], li
         (format_rows(count), *(f"{share:.3f}" for share in shares_of_bin))
         for count, *shares_of_bin in zip(points.counts.tolist(), *shares, strict=True)
     ]
-    caption = "Calibration of held-out rows, by tenths of the predicted probability."
+    caption = "Calibration of held-out rows, by intervals of predicted probability of width 0.1."
     if rows.has_repeats:
         caption += " If several folds score a row, its predictions share the weight of one row."
     heads = ("rows", "mean probability", f"observed share of {positive}", "95% from", "to")
@@ -803,10 +807,10 @@ def _path_sections(record: PathRecord, data: Dataset | None) -> list[Section]:
 def _verify(record: AnyRecord, name: str, file: str) -> tuple[Block, ...]:
     """Return how the record is verified."""
     words = (
-        "`verify` rebuilds the folds, refits every support and recomputes the errors, by a program that shares no code "
-        "with the search. With at most 15 features it tries every subset. It reports whether each field was "
-        "recomputed. With more features, `--proof PROOF` of `solve` writes a proof that no pair is better; "
-        "the command `check` verifies it."
+        "`verify` makes the folds, refits and errors again, without the search code, and reports whether each field "
+        "was recomputed. With squared-error loss and at most 12 non-constant features, it tries every subset of every "
+        "pair; with 13 to 15, every subset of the reported pair. For any number of features, `solve --proof PROOF` "
+        "writes a proof of the lower bound on the CV error of all pairs; the command `check` verifies this proof."
     )
     if isinstance(record, Record | CommonRecord) and came_from_python(record.folds):
         again = "The folds came from Python; pass them again, as given to `solve`."

@@ -480,7 +480,7 @@ def _explain_marks(record: records.Record, rows: Sequence[size_rows.SizeRow]) ->
     """Return lines that explain the marks of the printed rows."""
     lines = []
     if any(size_row.is_estimate and math.isfinite(size_row.cv_error) for size_row in rows):
-        why = ", because unsolved folds use the best subsets found so far, perhaps selected with the held-out rows"
+        why = ", because unsolved folds use the best subsets found so far, which may depend on the held-out rows"
         mark = f"{layout.ESTIMATE} an estimate, perhaps {records.EITHER_SIDE}{'' if record.estimate else why}"
         lines.append(f"{mark}; lower and upper are certified bounds")
     lines += filter(None, (size_rows.advise_full_curve(record), size_rows.explain_excluded(record, rows)))
@@ -726,7 +726,7 @@ def _how_complete(record: fit_records.NearRecord, size: fit_records.NearSize) ->
         return f"certified to be all models with a {value} up to {format_number(size.threshold)}"
     if record.most is not None and size.models >= record.most:
         if size.complete_to <= size.best:
-            return f"the best ones found (--most {record.most:,}), certified to omit no model {below}"
+            return f"the best ones found (--most {record.most:,}); certified: no model {below} is missing"
         return f"the best ones (--most {record.most:,}), certified to include all models {below}"
     cut = f"list cut short by {'rounding errors' if record_words.has_stopped_early(record) else 'the limit'}"
     if size.models and size.complete_to > size.best:
@@ -773,7 +773,7 @@ def print_common(
     ends = format_interval(record.lower, record.upper, digits)
     error = f"CV error {format_number(record.cv_error, digits)} of one subset for all folds, {record.beside_error}"
     gap = f"(certified, relative gap {format_number(record.gap, 2)})"
-    minimum = f"minimum CV error over all subsets of these sizes: in {ends} {gap}"
+    minimum = f"minimum CV error over all subsets of the requested sizes: in {ends} {gap}"
     say(console, record_words.data_line(record, data), *restriction_lines(record), error, minimum)
     print_model(console, record, full)
     say(console, *layout.code_lines(record), record_words.common_stability(record))

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.parts import FoldInfo, GridRequest, Stability
-from sparsecv_mio.certificate.records import NO_AVERAGE, Average, Record, Region, TableRow
+from sparsecv_mio.certificate.records import NO_AVERAGE, OWN_ERROR, Average, Record, Region, TableRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED
 from sparsecv_mio.data.folds import fold_name
@@ -303,7 +303,7 @@ def _change(record: Record, stable: Stability, data: Dataset | None) -> str:
     value = mark_estimate(format_number(stable.instability, 4), stable.estimate)
     losses = record.loss.target.losses
     share = f" ({100.0 * stable.instability / record.cv_error:.0f}% of the CV error)" if record.cv_error > 0.0 else ""
-    ends = f", certified in {format_interval(stable.instability_lower, stable.instability_upper, 4)}"
+    ends = f"; this change is certified in {format_interval(stable.instability_lower, stable.instability_upper, 4)}"
     name = fold_name(record.folds.spec, data, stable.fold) if data is not None else ""
     which = f"fold {stable.fold + 1} of {record.folds.k:,}{f' ({name})' if name else ''}"
     rows = "only on the rows before it" if is_in_time_order(record) else "without its rows"
@@ -334,8 +334,8 @@ def average_lines(record: Record) -> list[str]:
         f"the CV error and its interval refer to the pair, not to the averaged model{'' if has_error else advice}"
     )
     if within is not None:
-        why = "optimistic, because the weights used the held-out rows; --nested K gives an unbiased estimate"
-        lines.append(f"held-out error with averaging repeated within every fold: {format_number(within.error)} ({why})")
+        why = "optimistic, because the weights depend on the held-out rows; --nested K gives an unbiased estimate"
+        lines.append(f"{OWN_ERROR}: {format_number(within.error)} ({why})")
     return lines
 
 

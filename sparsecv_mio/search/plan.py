@@ -111,9 +111,9 @@ class Plan:
     relaxes_full_data: bool = _setting(False, "-", "first_answers, first_supports",
         "bound all sizes by relaxations of the full data before any branch and bound")
     relaxes_folds: bool = _setting(False, "-", "fold relaxations",
-        "solve relaxations of folds, which take less time, before MIO problems")
+        "solve relaxations of folds, which take less time than MIO problems, before MIO problems")
     relaxations_at_once: int = _setting(1, "relaxations", "fold relaxations",
-        f"number of fold relaxations in a step (8 with more than {FEW_FOLDS} folds, because each of them is then fast)")
+        f"number of fold relaxations in a step (8 with more than {FEW_FOLDS} folds: each relaxation is then fast)")
     grows_roots: bool = _setting(False, "-", "fold roots",
         "take supports from the roots of fold trees if no relaxation gives supports")
     root_nodes: int = _setting(0, "nodes", "fold roots",
@@ -175,7 +175,7 @@ class Plan:
     first_trees_share: float = _setting(0.6, "share", "by_size, together",
         "share of a time limit after which no first full-data tree begins")
     search_share: float = _setting(0.4, "share", "fold samples, fold searches",
-        "share of a time limit after which no better supports of all folds are searched for")
+        "share of a time limit after which the local search in all folds ends")
     small_sizes: tuple[int, ...] = _setting((), "indices", "first_supports",
         f"indices of sizes with at most {SUPPORTS_OF_SMALL:,} supports, which are solved first under a time limit")
 

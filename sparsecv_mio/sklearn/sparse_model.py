@@ -156,8 +156,8 @@ EMPTY_CELLS = (
     "before the estimator in a pipeline"
 )
 TEXT_CELLS = (
-    "; to encode text columns, put make_column_transformer((OneHotEncoder(), [text columns]), "
-    "remainder='passthrough') of sklearn.compose before the estimator in a pipeline"
+    "; to encode text columns, use make_pipeline(make_column_transformer((OneHotEncoder(), [text columns]), "
+    "remainder='passthrough'), estimator), with make_column_transformer of sklearn.compose"
 )
 CURES = (("contains NaN", EMPTY_CELLS), ("could not convert string to float.*", TEXT_CELLS))
 

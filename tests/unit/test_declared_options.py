@@ -184,7 +184,10 @@ def test_scalars_of_numpy_are_those_of_python(name: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "end"),
     [
-        ("reference", "'reference'; a record has a coefficient for each level; subtract that of the reference level"),
+        (
+            "reference",
+            "'reference'; a record has a coefficient for each level; subtract the coefficient of the reference level",
+        ),
         ("criterion", "'criterion'; use best_common_subset of sparsecv_mio.near.common_subset"),
         ("json", "'json'; use record.write_record(FILE)"),
         ("force_inn", "(did you mean 'force_in'?)"),

@@ -170,7 +170,7 @@ def test_what_is_no_part_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFix
     place = tmp_path / "p"
     unfinished_file(place).write_text("my notes")
     assert run([*SOLVE, str(place)]) == 2
-    assert "is not the unfinished part of a proof; remove the file" in capsys.readouterr().err
+    assert "exists, but is not an unfinished proof; remove this file" in capsys.readouterr().err
     assert unfinished_file(place).read_text() == "my notes" and not place.exists()
 
 

@@ -116,7 +116,7 @@ def test_export_is_read_by_other_solvers(tmp_path: Path, capsys: pytest.CaptureF
         assert run(args) == 0
         assert path.stat().st_size > 1000
     told = capsys.readouterr().out.splitlines()[0]
-    offset, factor = (float(part) for part in told.split(" = ")[1].removesuffix(" * objective").split(" + "))
+    offset, factor = (float(part) for part in told.split(" = ")[1].partition(" * (objective")[0].split(" + "))
     import gurobipy
     import pyscipopt
 
@@ -198,7 +198,7 @@ def test_compare_and_export_take_tables_and_weights_as_solve_does(
         capsys.readouterr()
         model = tmp_path / "model.lp"
         assert run(["export", *asked, "--tau", "2", "--to", str(model)]) == 0
-        offset, factor = map(float, re.findall(r"= (\S+) \+ (\S+) \* objective", capsys.readouterr().out)[0])
+        offset, factor = map(float, re.findall(r"= (\S+) \+ (\S+) \* \(objective", capsys.readouterr().out)[0])
         with gurobipy.Env(params={"OutputFlag": 0}) as env, gurobipy.read(str(model), env) as solved:
             solved.Params.MIPGap = 1e-9
             solved.optimize()

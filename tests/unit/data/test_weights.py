@@ -58,7 +58,7 @@ def test_rows_are_repeated_for_records_of_the_past() -> None:
     assert many.row_weights is None and many.weights == "w" and not many.X.flags.writeable
     with pytest.raises(
         BadInput,
-        match=r"^w is 0.5 in row 2, but the record was made with whole numbers of repetitions; give whole numbers$",
+        match=r"^w is 0.5 in row 2, but in this record a weight is a number of copies of a row; give whole numbers$",
     ):
         weighted_rows(DATA, [2, 0.5, 1], "w", repeat=True)
     with pytest.raises(BadInput, match=r"^w repeats rows to a total of 2e\+08 rows"):

@@ -156,7 +156,7 @@ def test_two_classes_and_what_does_not_go_with_them() -> None:
     assert balanced.data.class_weight == "balanced" and verify(balanced, data).ok
     for words, message in (
         ({"positive": "maybe"}, "'maybe' is not a class of 'ill', whose classes are no and yes"),
-        ({"intercept": "global"}, "requires intercept fold or none"),
+        ({"intercept": "global"}, "intercept global is not supported, because it centres the target"),
         ({"assume_box": 3.0}, "loss logistic: not supported with assume-box"),
         (
             {"side": SideOptions(nonnegative=("a",))},

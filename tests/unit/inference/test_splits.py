@@ -126,7 +126,7 @@ def test_splits_may_be_missing_only_with_a_warning() -> None:
     few = replace(given.inference, splits=splits, terms=split_tests.combine_splits(splits, 0.95))
     report = sc.verify(replace(given, inference=few), data)
     assert [str(one) for one in report.failures] == [
-        "inference must have the requested draws 0, 4, 5, or a warning that states a limit"
+        "inference omits the requested draws 0, 4, 5, and no warning states that a limit ended the run"
     ]
     warned = ("infer: the time limit ended after 3 of 6 draws; give a longer time limit",)
     assert sc.verify(replace(given, inference=few, warnings=warned), data).ok
@@ -139,7 +139,7 @@ def test_without_statsmodels_the_tests_are_only_read(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(split_tests, "find_spec", lambda package: None)
     report = sc.verify(given, data)
     assert report.ok and "read but not checked: inference" in report.verdict
-    assert any(line.startswith("inference (its tests require") for line in report.reread)
+    assert any(line.startswith("inference (its tests were not recomputed; install") for line in report.reread)
 
 
 def test_halves_without_a_model_count_as_p_value_1() -> None:
@@ -158,7 +158,7 @@ def test_halves_without_a_model_count_as_p_value_1() -> None:
     halves = made.stability_selection
     assert halves is not None and halves.failed and sc.verify(made, data).ok
     report = sc.verify(replace(made, stability_selection=replace(halves, failed=())), data)
-    assert any("stability_selection must have the requested draws" in str(one) for one in report.failures)
+    assert any("stability_selection omits the requested draws" in str(one) for one in report.failures)
 
 
 def test_levels_of_a_factor_are_one_term() -> None:

@@ -109,7 +109,7 @@ def test_what_is_not_known_yet_is_no_estimate() -> None:
 def test_printed_bounds_are_called_estimates(tmp_path: Path) -> None:
     table = printed_bounds(standardize(data()), make_folds("5", data()), (0.1,), (1, 2), threads=1)
     text = printed_from_printing(lambda console: print_bounds(console, table), 200)
-    assert "they are not valid bounds" in text and "lower (estimate)" in text and "certified" not in text
+    assert "estimates, not valid bounds" in text and "lower (estimate)" in text and "certified" not in text
 
 
 def test_the_forecast_counts_what_solve_solves(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def test_bounds_are_drawn_beside_the_least_cv_error(record: Record) -> None:
                  for row in record.table if row.gamma == gamma] for gamma in gammas]  # fmt: skip
     values = np.ma.masked_array(shown).filled(math.nan)
     assert values == pytest.approx(np.array(expected), nan_ok=True)
-    assert ax.get_title(loc="left") == "certified: 8 of 8 other pairs are worse"
+    assert ax.get_title(loc="left") == "certified: 8 of 8 other pairs have a larger CV error"
     cut = dataclasses.replace(record, table=tuple(dataclasses.replace(row, lower=0.0) for row in record.table),
                               upper=math.inf)  # fmt: skip
     mesh = next(one for one in drawn("plot_bounds", cut).collections if isinstance(one, QuadMesh))

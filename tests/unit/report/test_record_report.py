@@ -76,7 +76,7 @@ def test_a_subset_that_all_folds_share_has_a_page() -> None:
     said, (model, by_tau, every) = facts(document), tables(document)
     assert said["CV error (mean squared error) of one subset for all folds"] == format_number(found.cv_error)
     assert (
-        said["minimum CV error over all subsets of these sizes"]
+        said["minimum CV error over all subsets, the same in every fold, of the requested sizes and gammas"]
         == f"in {format_interval(found.lower, found.upper)} (certified)"
     )
     assert [row[0] for row in model.rows] == [*found.coefficients, "(intercept)"]

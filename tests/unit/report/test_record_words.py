@@ -11,7 +11,7 @@ import pytest
 from repository import INSTANCES
 
 from sparsecv_mio.certificate.parts import ChosenFolds, FoldInfo
-from sparsecv_mio.certificate.records import NO_AVERAGE, Advice, CertifiedSoFar, Record, Region
+from sparsecv_mio.certificate.records import NO_AVERAGE, OWN_ERROR, Advice, CertifiedSoFar, Record, Region
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.loss_targets import as_two_classes
@@ -316,10 +316,7 @@ def test_errors_beside_an_averaged_model_are_those_of_the_pair() -> None:
     assert found.average is not None and found.average.within_folds is not None
     own = found.average.within_folds.error
     assert "on held-out rows, model of the pair: RMSE" in found.summary()
-    assert (
-        f"held-out error with averaging repeated within every fold: {format_number(own)} (optimistic)"
-        in found.summary()
-    )
+    assert f"{OWN_ERROR}: {format_number(own)} (optimistic)" in found.summary()
     answer = report_of(found).answer
     assert "this is the error of the pair, but the averaged model of " in answer
 

@@ -70,9 +70,9 @@ def test_what_is_printed_says_so() -> None:
         (
             ["city=O"],
             {"count": "factors", "force_out": ["city=B"]},
-            "^reference: 'city=B' is in no model, .*; leave the option out .*, or force out 'city=O' instead",
+            "^reference: 'city=B' is forced out, .*; remove 'city=O' .*, or force out 'city=O' instead of 'city=B'",
         ),
-        (["city=O"], {"count": "factors", "force_out": ["city=O"]}, "^reference: 'city=O' is in no model, .*; leave"),
+        (["city=O"], {"count": "factors", "force_out": ["city=O"]}, "^reference: 'city=O' is forced out, .*; remove"),
         (["ward=a"], {"count": [["ward=a", "x"]]}, "^reference: every row needs exactly one level of 'ward'"),
     ],
 )
