@@ -601,24 +601,29 @@ def draw_panel(record: AnyRecord, panel: str, data: Dataset | None = None) -> Fi
         figure = figures.new_figure(5.2, 5.2)
         OF_CLASSES[panel](*rows, figure.subplots())
         return figure
-    features, coefficients = _n_panel_features(record, data)
     if panel in PANELS and not isinstance(record, Record):
         raise BadInput(f"panel {panel}: requires a record of `solve`; this record has only the panel coefficients")
-    rows_of_panel = {"features": features, "coefficients": coefficients}.get(panel)
-    figure = figures.new_figure(7.5, 4.6 if rows_of_panel is None else 1.6 + 0.24 * _n_visible(rows_of_panel))
+    figure = figures.new_figure(7.5, 4.6)
     if panel in PANELS and isinstance(record, Record):
+        if panel == "features":
+            figure.set_figheight(1.6 + 0.24 * _n_visible(_count_chosen(record)))
         PANELS[panel](record, figure.subplots())
     else:
+        figure.set_figheight(1.6 + 0.24 * _n_visible(count_coefficient_rows(record, data)))
         plot_coefficients(record, figure.subplots(), data)
     return figure
 
 
-def _n_panel_features(record: AnyRecord, data: Dataset | None) -> tuple[int, int]:
-    """Return the numbers of features in the panels of features and of coefficients."""
-    of_folds = record.chosen_folds.supports if isinstance(record, Record) else ()
-    path = isinstance(record, PathRecord) or (data is not None and isinstance(record, Record))
-    coefficients = record.data.p if isinstance(record, PathRecord) or path else len(record.coefficients)
-    return len({name for support in of_folds for name in support}), coefficients
+def count_coefficient_rows(record: AnyRecord, data: Dataset | None) -> int:
+    """Return the number of features in the panel of coefficients: all for a path, otherwise those of the model."""
+    if isinstance(record, PathRecord) or (data is not None and isinstance(record, Record)):
+        return record.data.p
+    return len(record.coefficients)
+
+
+def _count_chosen(record: Record) -> int:
+    """Return the number of features that some fold chooses."""
+    return len({name for support in record.chosen_folds.supports for name in support})
 
 
 def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
@@ -636,16 +641,16 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
     matplotlib Figure
         The figure, which is independent of pyplot.
     """
-    rows = _n_panel_features(record, data)
+    n_coefficients = count_coefficient_rows(record, data)
     if not isinstance(record, Record):
-        figure = figures.new_figure(8.0, 1.9 + 0.26 * _n_visible(rows[1]))
+        figure = figures.new_figure(8.0, 1.9 + 0.26 * _n_visible(n_coefficients))
         if isinstance(record, PathRecord) and record.surface is not None:
             plot_surface(record, figure.subplots())
         else:
             plot_coefficients(record, figure.subplots(), data)
         figure.suptitle(_headline(record), fontsize=10, color=figures.INK)
         return figure
-    tall = [1.6 + 0.2 * min(figures.MOST_FEATURES, max(8, count)) for count in rows]
+    tall = [1.6 + 0.2 * min(figures.MOST_FEATURES, max(8, count)) for count in (_count_chosen(record), n_coefficients)]
     sizes = [len({getattr(row, name) for row in record.table}) for name in ("tau", "gamma")]
     has_maps = record.continuous is None and min(sizes) > 1
     held_out_rows = _held_out_if_any(record, data)

@@ -561,8 +561,7 @@ def _coefficients(record: AnyRecord, data: Dataset | None) -> Picture:
         words += ", relative to the largest coefficient of the feature."
     else:
         words += ", each in its unit (to standardise them, give --data)."
-    rows = record.data.p if isinstance(record, PathRecord) or path else len(record.coefficients)
-    draw = partial(record_plots.plot_coefficients, data=data)
+    rows, draw = record_plots.count_coefficient_rows(record, data), partial(record_plots.plot_coefficients, data=data)
     return _picture("coefficients", words, _height(rows), draw, record)
 
 
@@ -657,28 +656,20 @@ def _pairs(record: Record, rows: Sequence[size_rows.SizeRow], caption: str, fold
     spread = _error_of_null_model(record)
     lines = []
     for size_row in rows:
-        row, has_pair = size_row.row, folded or not size_row.excluded
+        row = size_row.row
         deviation = "" if row.standard_error is None else format_number(row.standard_error, 3)
         measures = {"standard error": deviation}
         if record.loss.is_quadratic:
             measures["RMSE"] = format_number(math.sqrt(row.cv_error))
         if spread:
             measures["R^2"] = format_share(1.0 - row.cv_error / spread)
-        line = {
-            "tau": row.tau,
-            "gamma": row.gamma if has_pair else "",
-            "CV error": size_row.describe_error(digits),
-            **{
-                head: "" if size_row.excluded else mark_estimate(text, row.estimate and text != "")
-                for head, text in measures.items()
-            },
-            "lower": format_with_zeros(size_row.lower, digits),
-            "upper": format_with_zeros(size_row.upper, digits),
-            "folds solved": f"{row.folds_decided:,}/{row.folds:,}" if has_pair else "",
-            "status": "excluded" if size_row.excluded else row.status or "",
-        }
-        lines.append(line)
-    return report_table(caption, lines[0], [tuple(line.values()) for line in lines], folded=folded)
+        line = size_row.describe(digits, has_pair=folded or not size_row.excluded)
+        for head, text in measures.items():
+            line[head] = "" if size_row.excluded else mark_estimate(text, row.estimate and text != "")
+        line["status"] = "excluded" if size_row.excluded else row.status or ""
+        heads = ("tau", "gamma", "CV error", *measures, "lower", "upper", "folds solved", "status")
+        lines.append([line[head] for head in heads])
+    return report_table(caption, heads, lines, folded=folded)
 
 
 def _data_facts(data: DataInfo) -> Facts:

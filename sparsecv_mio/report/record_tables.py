@@ -512,15 +512,12 @@ def _print_sizes(console: Console, record: records.Record, full: bool) -> None:
     shown_taus = taus if full else size_rows.select_sizes(taus, {record.tau, record.certificate.tau})
     rows = [size_row for size_row in every if size_row.tau in shown_taus]
     digits, has_bounds = size_rows.digits_of_sizes(rows), full or not _is_settled_table(record)
-    heads, lines = ["tau", "gamma", "CV error"], []
-    if has_bounds:
-        heads += ["lower", "upper", "folds solved"]
+    heads = ["tau", "gamma", "CV error", *(("lower", "upper", "folds solved") if has_bounds else ())]
+    lines = []
     for size_row in rows:
-        row, excluded = size_row.row, " (excluded)" if size_row.excluded else ""
-        solved = "" if excluded else f"{row.folds_decided:,}/{row.folds:,}"
-        bounds = format_with_zeros(size_row.lower, digits), format_with_zeros(size_row.upper, digits), solved
-        error = f"{size_row.describe_error(digits)}{excluded}"
-        lines.append((row.tau, "" if excluded else row.gamma, error, *(bounds if has_bounds else ())))
+        cells = size_row.describe(digits, has_pair=not size_row.excluded)
+        cells["CV error"] = f"{cells['CV error']}{' (excluded)' if size_row.excluded else ''}"
+        lines.append([cells[head] for head in heads])
     styles = ["bold" if size_row.is_pair(record) else "" for size_row in rows]
     layout.print_table(console, heads, lines, styles=styles)
     _say_left_out(console, len(every) - len(rows), "size")

@@ -74,6 +74,18 @@ class SizeRow:
             return f"{describe_bounds(self.lower, self.upper, digits)} (tied)"
         return mark_estimate(format_with_zeros(self.row.cv_error, digits), self.row.estimate)
 
+    def describe(self, digits: int, has_pair: bool) -> dict[str, object]:
+        """Return the cells of the row by column, without the gamma and the folds of a pair unless `has_pair`."""
+        row = self.row
+        return {
+            "tau": row.tau,
+            "gamma": row.gamma if has_pair else "",
+            "CV error": self.describe_error(digits),
+            "lower": format_with_zeros(self.lower, digits),
+            "upper": format_with_zeros(self.upper, digits),
+            "folds solved": f"{row.folds_decided:,}/{row.folds:,}" if has_pair else "",
+        }
+
 
 def describe_bounds(lower: float, upper: float, digits: int = 6) -> str:
     """Return bounds on the CV error of an excluded pair as text.

@@ -317,7 +317,6 @@ class BestSubsetLogistic(sparse_model.OfOneGamma, SparseClassifier):
         """
         data = self._make_class_dataset(X, y, offset)
         self._fit_sizes(data, self._weights(data, sample_weight), loss=Loss.LOGISTIC)
-        sparse_model.warn_of_result(self)
         return self
 
 
@@ -481,5 +480,4 @@ class BestSubsetLogisticCV(sparse_model.ChosenByLoss, SparseClassifier):
         data, plan = self._assign_folds(data, self._weights(data, sample_weight))
         self._search_grid(data, plan, loss=Loss.LOGISTIC)
         self.C_ = 1.0 / self.gamma_
-        sparse_model.warn_of_result(self)
         return self

@@ -202,7 +202,6 @@ class BestSubsetPoisson(sparse_model.OfOneGamma, SparseCountModel):
             This object.
         """
         self._fit_sizes(self._make_count_dataset(X, y, exposure, offset), sample_weight, loss=Loss.POISSON)
-        sparse_model.warn_of_result(self)
         return self
 
 
@@ -351,5 +350,4 @@ class BestSubsetPoissonCV(sparse_model.ChosenByLoss, SparseCountModel):
         """
         data, plan = self._assign_folds(self._make_count_dataset(X, y, exposure, offset, groups), sample_weight)
         self._search_grid(data, plan, loss=Loss.POISSON)
-        sparse_model.warn_of_result(self)
         return self

@@ -158,7 +158,6 @@ class BestSubsetRidge(sparse_model.OfOneGamma, SparseLinearModel):
             This object.
         """
         self._fit_sizes(self._dataset(X, y), sample_weight)
-        sparse_model.warn_of_result(self)
         return self
 
 
@@ -310,7 +309,6 @@ class BestSubsetRidgeCV(sparse_model.ChosenByCV, SparseLinearModel):
         """
         data, plan = self._assign_folds(self._dataset(X, y, groups), sample_weight)
         self._search_grid(data, plan)
-        sparse_model.warn_of_result(self)
         return self
 
     @available_if(sparse_model.has_model)

@@ -69,9 +69,9 @@ try:
     from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
     from sklearn.callback import with_callbacks as with_callbacks
 
-    CALLER = 4  # stack level of the caller of `fit`, for warnings
+    CALLER = 5  # stack level of the caller of `fit`, for warnings
 except ImportError:  # before 1.9
-    CALLER = 3
+    CALLER = 4
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Empty class for versions of scikit-learn without callbacks."""
@@ -466,6 +466,7 @@ class OfOneGamma:
                 scale=self.scale, intercept=self._intercept, **asked, **watch,
             )  # fmt: skip
             self._keep(record)
+        warn_of_result(self)
 
     def _keep(self: Any, record: PathRecord) -> None:
         """Set the fitted attributes."""
@@ -522,6 +523,7 @@ class ChosenByCV:
             )  # fmt: skip
             self._keep(record)
             self._kept = KeptSearch.from_search(record, snapshots[-1], data, plan) if snapshots else None
+        warn_of_result(self)
 
     def _keep(self: Any, record: Record) -> None:
         """Set the fitted attributes."""
