@@ -280,6 +280,7 @@ def leverage_bounds(found: BoundedFits, X: Array, off: Any, kind: Arithmetic) ->
 
 
 MOST_BLOCK_COLUMNS = 8  # maximum columns of a block, all subsets of which are evaluated
+NOT_POSITIVE = "part of a tree: a block of the block-diagonal matrix W is not positive definite"
 
 
 class ProvedBlocks(NamedTuple):
@@ -357,14 +358,14 @@ def proved_block_part(
     least, inverse = 0 * m.c, list[Array]()
     for some, own in zip(blocks, W, strict=True):
         size = len(some)
-        need(all((np.asarray(own.diagonal(), dtype=np.float64) > 0.0).tolist()), "a block of W is not positive")
+        need(all((np.asarray(own.diagonal(), dtype=np.float64) > 0.0).tolist()), NOT_POSITIVE)
         unit = np.ldexp(1.0, -(np.frexp(np.asarray(own.diagonal(), dtype=np.float64))[1] // 2))
         near = np.asarray(own, dtype=np.float64) * unit[:, None] * unit
         lowest = 0.5 * float(np.linalg.eigvalsh(near)[0])
-        need(lowest > 0.0, "a block of W is not positive")
+        need(lowest > 0.0, NOT_POSITIVE)
         least[some] = kind.from_floats(lowest / unit**2)
         remainder = own - np.diag(least[some])
-        need_semidefinite(remainder, 4 * u * abs(own), kind, "a block of W is not positive")
+        need_semidefinite(remainder, 4 * u * abs(own), kind, NOT_POSITIVE)
         inside = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1
         pairs = inside[:, :, None] * inside[:, None, :]
         inverse_of = np.linalg.inv(near * pairs + np.eye(size) * (1 - inside)[:, None, :])
