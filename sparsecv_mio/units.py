@@ -35,16 +35,16 @@ NEWTON_RTOL = 1e-10
 """Relative accuracy of objectives computed by Newton steps; closer objectives are tied and narrower gaps closed."""
 
 MARGINS_OFF = 2e-8
-"""Maximum error of the margins of fits without some rows, if held-out losses are taken from these fits."""
+"""Maximum error of the margins of fits with held-out rows removed, if held-out losses are taken from these fits."""
 
 LOSS_SLACK = 5e-9
-"""Rounding error of either bound on an objective of log losses, relative to it, for almost separated classes."""
+"""Relative rounding error of either bound on an objective of log losses, for almost separated classes."""
 
 CROSSING_RTOL = 1e-7
-"""Relative rounding between two computations of a held-out sum: a lower bound may exceed an upper bound by it."""
+"""Relative difference, by rounding, of two computations of a held-out sum: a lower bound may exceed an upper one."""
 
 FOLLOWS_RTOL = 10.0 * CROSSING_RTOL
-"""The same for functions of several such sums: distances of pairs, instabilities."""
+"""The same difference for functions of several held-out sums: distances of pairs, instabilities."""
 
 ACCURATE_RTOL = 1e-9
 """Relative error up to which a held-out sum or a coefficient counts as accurate, and allowed in sums over them.
@@ -71,7 +71,7 @@ OUTWARD = 1e-12
 """Relative outward shift of computed bounds, for the rounding of the last few operations."""
 
 NARROWEST = 1e-12
-"""Relative width at which an interval of gamma is no longer divided, and accuracy of a root in it."""
+"""Relative width of an interval of gamma below which it is not divided, and accuracy of a root of the slope of h."""
 
 ALIKE_PENALTIES = 1e4
 """Maximum ratio of column penalties for which products of rows keep the digits of all columns."""

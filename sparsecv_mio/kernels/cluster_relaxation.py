@@ -1,8 +1,8 @@
 """The perspective relaxation with intervals of the coefficients and clusters of columns (theory section 4).
 
-In normal form, `M = G + I` with G positive semidefinite. Some columns form disjoint clusters. The supports S have k
-columns, with at least one column of each cluster. The coefficients satisfy `lo_j <= b_j <= hi_j`, where
-`lo_j <= 0 <= hi_j`. For any point b0 and `g = c - G b0`
+In normal form, `M = G + I` with G positive semidefinite. Let some columns form disjoint sets, the *clusters*. The
+supports S have k columns, with at least one column of each cluster. The coefficients satisfy `lo_j <= b_j <= hi_j`,
+where `lo_j <= 0 <= hi_j`. For any point b0 and `g = c - G b0`
 
     f(S) >= D = yy - b0'G b0 - max { sum_S h_j },      h_j = -min { b^2 - 2 g_j b : lo_j <= b <= hi_j } >= 0,
 
@@ -14,14 +14,15 @@ long as the interval does not bind, and linear beyond.
 The point b0 is found by accelerated proximal gradient steps. Let v be the point after a gradient step, and s the length
 of the proximal step. With a common number r, the weight of column j is `|v_j| / r - s`. If the interval of column j
 binds, with u its bound on the side of v_j, the weight is `|v_j| / u - s (r^2 + u^2) / (2 u^2)`. Weights are clipped to
-[0, 1]. There are two exceptions to the common r. In a cluster, r is at most the number for which the weights sum to 1.
-In a set with a limit, r is at least the number for which the weights sum to the limit.
+[0, 1]. There are two exceptions to the common r. In a cluster, r is the smaller of the common r and the number for
+which the weights of the columns of the cluster sum to 1. In a set with a limit, r is the larger of the common r and the
+number for which the weights of its columns sum to the limit.
 
 A *term* is a column, or several columns that enter together. The h of a term is the sum of the h_j of its columns. All
 columns of a term have the same weight: in the formulas for the weight, `|v_j|` is replaced by the Euclidean norm of v
 on the columns of the term. All statements above then hold for terms, with k and clusters counted in terms. For a term
-of several columns, the weight ignores bounds other than 0 on the coefficients. D stays valid, because every point b0
-gives a valid D.
+of several columns, the formula for the weight uses the bounds on the coefficients that are 0, and ignores all other
+bounds. D stays valid, because every point b0 gives a valid D.
 """
 
 from typing import NamedTuple

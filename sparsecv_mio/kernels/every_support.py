@@ -1,9 +1,9 @@
 """Enumeration of all supports of one size, for problems without a useful relaxation.
 
 Without a ridge penalty, the relaxation on linearly dependent columns gives no bound. Small supports S may still be well
-conditioned, and the condition number of a support bounds its rounding error. Let M be the matrix of the problem with
-diagonal 1, s the number of columns of S, and `M_SS = L L'`. The sum of the eigenvalues of `M_SS` is s, and their
-product is the product of the `L_ii^2`. Hence the smallest eigenvalue satisfies
+conditioned, and the condition number of a support bounds its rounding error. Let M be the matrix of the problem, scaled
+to a unit diagonal. Let s be the number of columns of S, and `M_SS = L L'` the Cholesky factorisation. The sum of the
+eigenvalues of `M_SS` is s, and their product is the product of the `L_ii^2`. Hence the smallest eigenvalue satisfies
 
     lambda_min(M_SS)  >=  prod L_ii^2 ((s - 1) / s)^(s - 1)  >=  prod L_ii^2 / e.
 """

@@ -15,7 +15,8 @@ For every t > 0 and every b, which need not be optimal,
     ||u - X b*||^2  >=  (D(b; c + t X'u, yy + t u'u, G + t X'X) - ubar) / t
     ||u - X b*||^2  <=  (ubar - D(b; c - t X'u, yy - t u'u, G - t X'X)) / t        while G - t X'X is semidefinite
 
-for every k-sparse b* with `f(b*) <= ubar`. The best t puts the minimiser on the boundary, `F(b_t) = ubar`.
+for every k-sparse b* with `f(b*) <= ubar`. For the lower bound, let b_t minimise `F(b) + t ||u - X b||^2`; for the
+upper bound, `F(b) - t ||u - X b||^2`. At the best t, b_t lies on the boundary of the level set: `F(b_t) = ubar`.
 
 **Predictions.** Let x be a held-out row. For every t > 0 and every b
 

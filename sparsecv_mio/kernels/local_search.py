@@ -1,8 +1,9 @@
 """Initial supports of one fold for all sizes and gammas, by local search with the sweep operator.
 
-The search adds and drops columns through all sizes, then exchanges columns, and then excludes single columns in turn.
-The best supports are stored by gamma and size. For a support S of s columns, the sweep operator on `M = Q +
-diag(penalty)`, with Q the Gram matrix and c the products of the columns with the target, gives
+The search first adds and drops single columns until it has passed through all sizes. Next it exchanges columns. Finally
+it drops each column of a support in turn, and exchanges columns first without this column, then with it. The best
+supports are stored by gamma and size. Let S be a support of s columns, Q the Gram matrix, c the products of the columns
+with the target, and `M = Q + diag(penalty)`. The sweep operator on M gives
 
     T = V M_S.     (s, q), V = M_S^{-1}; columns of S itself are unit vectors
     g = c - M_.S beta          correlation of each column with the residual (0 on S)

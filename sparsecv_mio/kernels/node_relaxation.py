@@ -1,7 +1,8 @@
 """The perspective relaxation of one node and its dual bound, for one size or all sizes (theory sections 1 and 4).
 
-Let M be the Gram matrix plus the penalty, scaled so that `M = G + I` with G positive semidefinite. For a node with
-included columns I and free columns F, and `k = tau - |I|`,
+Let M be the Gram matrix plus the penalty, scaled so that `M = G + I` with G positive semidefinite. Let yy be the sum of
+squares of the target and c the products of the columns with the target. For a node with included columns I and free
+columns F, and `k = tau - |I|`, the minimum of the relaxation has the lower bound D(b) for every b:
 
     min_b  yy - 2 c'b + b'G b + sum_I b_j^2 + Omega_k(b_F)  >=  D(b) = yy - b'G b - sum_I g_j^2 - (k largest g_j^2 in F)
 
@@ -13,7 +14,7 @@ point. If both methods stall, accelerated proximal gradient follows.
 
 A partition makes the Newton step a linear system. On the columns with z = 1 the relaxation is a ridge problem. On the
 columns with fractional z, its penalty is `(s'b)^2 / kappa`, with s the signs of b and kappa the remaining part of k. If
-the partition is that of the solution, the point after the step is the solution.
+the partition equals the partition of the minimiser, one Newton step reaches the minimiser.
 """
 
 from typing import NamedTuple

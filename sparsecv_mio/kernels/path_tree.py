@@ -3,8 +3,9 @@
 In normal form, it minimises `yy - c_S' M_S^{-1} c_S` over `|S| = tau`, for every tau of a range at once, with `M - w I`
 positive semidefinite (theory section 4).
 
-A node is (included I, free F) with A = I + F, the ridge solution beta on A and `V = M_A^{-1}`; only the parts of beta
-and V on F are stored. Dropping j costs exactly `beta_j^2 / V_jj` and leaves
+A node has included columns I and free columns F. Let A be the union of I and F, beta the ridge solution on A, and V the
+inverse of `M_A`. A node stores only the parts of beta and V on F. Dropping column j costs exactly `beta_j^2 / V_jj` and
+leaves
 
     beta_a - V_aj beta_j / V_jj,        V_ab - V_aj V_jb / V_jj        on F - j.
 

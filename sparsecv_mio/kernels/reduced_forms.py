@@ -1,7 +1,7 @@
 """Elimination of columns from a problem, and diagonals for tight relaxations (docs/theory/bounds.md, sections 2 and 3).
 
 Every diagonal `w > 0` with `M - diag(w)` positive semidefinite gives a perspective relaxation. A larger w gives a
-tighter relaxation. The w of this module solves
+tighter relaxation. The diagonal w that this module computes is the solution of
 
     maximise   sharpness * sum_j log w_j + log det(M - diag(w)).
 

@@ -1,4 +1,4 @@
-"""Certified fits of a support without some rows, computed from its full-data fit in one pass over the rows.
+"""Fits of a support with held-out rows removed, and certified bounds on their errors, from one pass over the rows.
 
 Let theta be a point near the full-data fit, with Hessian H = L L'. For the signed rows z_i let `t_i = L^{-1} z_i`. Let
 v_i be the weight of row i. Let c_i be v_i times the curvature of the loss of row i, and s_i be -v_i times its slope.
