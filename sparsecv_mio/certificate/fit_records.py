@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sparsecv_mio.certificate import json_text, parts
-from sparsecv_mio.certificate.drawn import DrawnModel
+from sparsecv_mio.certificate.predicting import DrawnModel
 from sparsecv_mio.digits import format_interval, format_number, several
 
 if TYPE_CHECKING:

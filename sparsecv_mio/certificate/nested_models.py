@@ -11,14 +11,13 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.checked_fields import SAME, Checks
-from sparsecv_mio.certificate.designs import make_design
+from sparsecv_mio.certificate.claims import check_quality
 from sparsecv_mio.certificate.glm_design import GlmDesign
 from sparsecv_mio.certificate.parts import STATUSES, FoldInfo, OuterModel
 from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.certificate.records import Nested, NestedFold, OuterAverage, Record
-from sparsecv_mio.certificate.refits import check_allowed, checked_support
+from sparsecv_mio.certificate.refits import check_allowed, checked_support, make_design
 from sparsecv_mio.certificate.restrictions import adjustment_columns, positions
-from sparsecv_mio.certificate.target_checks import check_quality
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import outer_folds

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 import numpy as np
 
 from sparsecv_mio.certificate import json_text, parts
-from sparsecv_mio.certificate.drawn import DrawnSearch
 from sparsecv_mio.certificate.inference_parts import Baselines, Bootstrap, Inference, StabilitySelection
-from sparsecv_mio.certificate.predicting import LinearModel
+from sparsecv_mio.certificate.predicting import DrawnSearch, LinearModel
 from sparsecv_mio.digits import format_interval, format_number, format_share, several
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.units import CROSSING_RTOL

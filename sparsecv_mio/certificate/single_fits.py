@@ -9,16 +9,14 @@ from dataclasses import replace
 import numpy as np
 
 from sparsecv_mio.certificate.checked_fields import Checks
-from sparsecv_mio.certificate.claims import check_gap
+from sparsecv_mio.certificate.claims import check_gap, check_target
 from sparsecv_mio.certificate.design import Support
-from sparsecv_mio.certificate.designs import make_design
 from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.certificate.parts import Side
 from sparsecv_mio.certificate.records import Refit
-from sparsecv_mio.certificate.refits import check_fit, check_optimum, checked_support
+from sparsecv_mio.certificate.refits import check_fit, check_optimum, checked_support, make_design
 from sparsecv_mio.certificate.restrictions import NO_EFFECT, AllowedSupports, restrictions_of
 from sparsecv_mio.certificate.ridge_design import RidgeDesign
-from sparsecv_mio.certificate.target_checks import check_target
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.problem.beyond_floats import size_of_target

@@ -24,12 +24,13 @@ from sparsecv_mio.certificate.claims import (
     ReportedPair,
     check_claims,
     check_grid,
+    check_quality,
     check_requested_grid,
+    check_target,
     find_row,
     reported_pairs,
 )
 from sparsecv_mio.certificate.design import Design, HeldOut, Model, Support
-from sparsecv_mio.certificate.designs import make_design
 from sparsecv_mio.certificate.draw_summaries import check_draws
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.near_records import check_common, check_near_list, make_values
@@ -63,12 +64,12 @@ from sparsecv_mio.certificate.refits import (
     check_optimum,
     check_signs,
     checked_support,
+    make_design,
 )
 from sparsecv_mio.certificate.restrictions import check_supports, reference_levels
 from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.certificate.single_fits import verify_fit
 from sparsecv_mio.certificate.stable_models import check_stability
-from sparsecv_mio.certificate.target_checks import check_quality, check_target
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds

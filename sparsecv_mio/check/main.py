@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .adjusted_rows import AdjustedDesign, DesignOfFolds
-from .bounded_fits import ScaledDesign
+from .bounded_fits import AdjustedDesign, DesignOfFolds, ScaledDesign
 from .logistic_statements import LogisticFolds, TwoClasses, check_logistic_tree
 from .proof_file import (
     FORMAT_OF_LOSSES,

@@ -34,8 +34,7 @@ from sparsecv_mio.data.rows_of_folds import OfTrainingRows
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place, check_readable
-from sparsecv_mio.proofs.term_trees import ChosenTerms
-from sparsecv_mio.proofs.threshold_trees import ProofTree
+from sparsecv_mio.proofs.threshold_trees import ChosenTerms, ProofTree
 from sparsecv_mio.units import CROSSING_RTOL, NO_RIDGE
 from sparsecv_mio.words import Within
 

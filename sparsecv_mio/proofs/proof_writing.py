@@ -26,8 +26,7 @@ from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.proofs.logistic_proofs import LogisticSearchProof, ScaledRows, prove_logistic
 from sparsecv_mio.proofs.proof_lines import KeptTrees, PairProof, compress_proof, proof_head
 from sparsecv_mio.proofs.search_proofs import SearchProof
-from sparsecv_mio.proofs.term_trees import ChosenTerms, prove_term_thresholds
-from sparsecv_mio.proofs.threshold_trees import ProofTree, Units, rounding
+from sparsecv_mio.proofs.threshold_trees import ChosenTerms, ProofTree, Units, prove_term_thresholds, rounding
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.targets import Loss

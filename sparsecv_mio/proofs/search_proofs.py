@@ -35,7 +35,7 @@ from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import moments_of_training, row_moments, training_moments
 from sparsecv_mio.proofs import threshold_trees
 from sparsecv_mio.proofs.proof_lines import PairProof, PairStatements, proof_head
-from sparsecv_mio.proofs.term_trees import ChosenTerms, Support, prove_term_thresholds
+from sparsecv_mio.proofs.threshold_trees import ChosenTerms, Support, prove_term_thresholds
 from sparsecv_mio.search.problems.left_out_folds import objective_threshold
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.trees.subsets import BestSubset

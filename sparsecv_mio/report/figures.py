@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparsecv_mio.certificate.drawn import FIGURE_SUFFIXES
+from sparsecv_mio.certificate.predicting import FIGURE_SUFFIXES
 from sparsecv_mio.digits import CONTROLS
 from sparsecv_mio.errors import BadInput, SparseCVWarning, need_extra
 from sparsecv_mio.files import check_writable, replacing

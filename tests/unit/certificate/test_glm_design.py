@@ -14,11 +14,11 @@ from altered_numbers import altered, multiplied, numbers
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
-from sparsecv_mio.certificate.designs import has_proof, make_design
+from sparsecv_mio.certificate.claims import check_quality
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.glm_design import GlmDesign
 from sparsecv_mio.certificate.records import Classes, Record
-from sparsecv_mio.certificate.target_checks import check_quality
+from sparsecv_mio.certificate.refits import has_proof, make_design
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.loss_targets import as_two_classes

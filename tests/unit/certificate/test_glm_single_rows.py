@@ -9,9 +9,9 @@ import pytest
 
 from sparsecv_mio.certificate import glm_design
 from sparsecv_mio.certificate.checked_fields import Checks
-from sparsecv_mio.certificate.designs import make_design
 from sparsecv_mio.certificate.glm_design import LeftOutAlone
 from sparsecv_mio.certificate.parts import ChosenFolds
+from sparsecv_mio.certificate.refits import make_design
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds

@@ -10,8 +10,8 @@ from altered_fields import set_fields
 
 from sparsecv_mio import Dataset, near_optimal, verify
 from sparsecv_mio.certificate import glm_design, near_records
-from sparsecv_mio.certificate.designs import make_design
 from sparsecv_mio.certificate.fit_records import NearRecord
+from sparsecv_mio.certificate.refits import make_design
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.near.common_subset import best_common_subset
 

@@ -12,9 +12,9 @@ from interval_problem import interval_problem
 
 import sparsecv_mio as sc
 from sparsecv_mio.certificate.checked_fields import Checks
-from sparsecv_mio.certificate.designs import make_design
 from sparsecv_mio.certificate.optimality import Optimality, TruePair, check_by_enumeration
 from sparsecv_mio.certificate.records import Continuous, Record
+from sparsecv_mio.certificate.refits import make_design
 from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.search.api import cross_validate

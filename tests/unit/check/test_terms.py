@@ -13,7 +13,7 @@ import second_checker
 from forged_proofs import Lines, read_lines, write_lines
 from true_claims import Truth
 
-from sparsecv_mio.check.adjusted_rows import AdjustedDesign
+from sparsecv_mio.check.bounded_fits import AdjustedDesign
 from sparsecv_mio.check.main import check, check_file
 from sparsecv_mio.check.proof_file import Floats, Fractions, Refused
 from sparsecv_mio.data.dataset import Dataset
@@ -25,8 +25,7 @@ from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.problem import eliminate_forced_columns
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.proofs.proof_writing import write_proof
-from sparsecv_mio.proofs.term_trees import ChosenTerms, prove_terms
-from sparsecv_mio.proofs.threshold_trees import TooLarge
+from sparsecv_mio.proofs.threshold_trees import ChosenTerms, TooLarge, prove_terms
 from sparsecv_mio.search.api import cross_validate
 
 SCALES, INTERCEPTS, FOLDS = ("length", "variance", "none"), ("fold", "global", "none"), ("3", "loo", "blocks:4", "2x2")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sparsecv_mio.certificate.drawn import FIGURE_SUFFIXES
+from sparsecv_mio.certificate.predicting import FIGURE_SUFFIXES
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report.figures import (
     check_plot,
