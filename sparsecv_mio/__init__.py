@@ -55,43 +55,38 @@ _HOME = {
 __all__ = sorted(_HOME)
 
 
-def __getattr__(name: str) -> Any:
+_IMPLEMENTATIONS = {
+    **_HOME,
+    **dict.fromkeys(("as_pandas", "dataset_from_frame", "read_new_frame", "table_columns"), "data.frames"),
+    "check_inference": "inference.split_tests",
+    "criteria": "fits.criteria",
+    "data_of": "certificate.read_back",
+    "predict_interval": "search.answer.fold_models",
+    "read_new_rows": "data.readers",
+    "write_report": "report.record_report",
+}
+
+
+def _load(name: str, module: str) -> Any:
     # on first use, so that importing the package loads neither numba nor a numerical library
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return getattr(import_module(f"{__name__}.{module}"), name)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _load(name, _HOME[name])
 
 
 def _find_implementation(name: str) -> Any:
-    if name in _HOME:
-        return __getattr__(name)
-    if name in ("predict_interval", "criteria"):
-        from sparsecv_mio.fits import criteria
-        from sparsecv_mio.search.answer import fold_models
-
-        return getattr(fold_models if name == "predict_interval" else criteria, name)
-    if name == "data_of":
-        from sparsecv_mio.certificate.read_back import data_of
-
-        return data_of
-    if name in ("as_pandas", "dataset_from_frame", "read_new_frame", "table_columns"):
-        from sparsecv_mio.data import frames
-
-        return getattr(frames, name)
-    if name == "read_new_rows":
-        from sparsecv_mio.data.readers import read_new_rows
-
-        return read_new_rows
-    if name == "check_inference":
-        from sparsecv_mio.inference.split_tests import check_inference
-
-        return check_inference
+    module = _IMPLEMENTATIONS.get(name, "report.record_plots")
+    if not module.startswith("report."):
+        return _load(name, module)
     from sparsecv_mio.errors import naming_extras
-    from sparsecv_mio.report import record_plots, record_report
 
-    return naming_extras()(getattr(record_report if name == "write_report" else record_plots, name))
+    return naming_extras()(_load(name, module))
 
 
 _register(_find_implementation)

@@ -695,14 +695,9 @@ class Restrictions:
 
     def check_adjustment(self) -> None:
         """Raise `BadInput` if an adjustment column has a second role; needs names of the data."""
-        parts = {"force_in": self.force_in, "force_out": self.force_out, "nonnegative": self.nonnegative,
-                 "nonpositive": self.nonpositive, COEF_BOUNDS: [bounds.feature for bounds in self.coef_bounds],
-                 "at_most": [name for some in self.at_most for name in some.features],
-                 "hierarchy": [name for rule in self.hierarchy for name in (rule.feature, *rule.parents)]}  # fmt: skip
-        for option, names in parts.items():
-            for name in self.adjust:
-                if name in names:
-                    raise _adjusted_twice(option, name)
+        for option, name in self.named_columns():
+            if option not in ("adjust", "count") and name in self.adjust:
+                raise _adjusted_twice(option, name)
 
     def _resolve_factors(self, names: Sequence[str], others: set[int]) -> tuple[tuple[str, ...], ...]:
         """Return the factors by names of the data, without excluded and adjustment columns."""

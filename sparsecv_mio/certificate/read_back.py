@@ -17,10 +17,9 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, fold_columns, is_by_row, make_folds
 from sparsecv_mio.data.frames import read_frame
-from sparsecv_mio.data.loss_targets import as_counts, encode_classes, with_offsets
+from sparsecv_mio.data.loss_targets import as_counts, encode_classes, expand_trials, with_offsets
 from sparsecv_mio.data.readers import read_with_options
 from sparsecv_mio.data.reading_options import STRICT, Applied, Reading
-from sparsecv_mio.data.trials import expand_trials
 from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weighted_rows, weights_of, with_class_weight
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import check_readable

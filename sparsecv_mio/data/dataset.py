@@ -95,7 +95,7 @@ class Dataset:
         Positive exposures of the rows, the exponentials of their offsets. Each multiplies the rate of the counts, or
         the odds of the positive class.
     trials : str, optional
-        Column of the numbers of trials, if the rows are outcomes of cases (:mod:`sparsecv_mio.data.trials`).
+        Column of the numbers of trials, if the rows are outcomes of cases (:mod:`sparsecv_mio.data.loss_targets`).
     holes : (n, p) bool array, optional
         Cells that were empty in the file and were imputed as `reading` describes. None: no such cells.
     scales : ScalesByGroup, optional
@@ -210,13 +210,16 @@ class Dataset:
     def take(self, rows: IntArray) -> Dataset:
         """Return a data set of some rows, in the given order."""
         aux = {name: column[rows] for name, column in self.aux.items()}
-        weights, exposures = (
-            None if of_rows is None else of_rows[rows] for of_rows in (self.row_weights, self.row_exposure)
-        )
+        weights, exposures = self.weights_and_exposures(rows)
         holes = None if self.holes is None else self.holes[rows]
         return replace(
             self, X=self.X[rows], y=self.y[rows], aux=aux, row_weights=weights, row_exposure=exposures, holes=holes
         )  # fmt: skip
+
+    def weights_and_exposures(self, rows: slice | IntArray) -> tuple[FloatArray | None, FloatArray | None]:
+        """Return the weights and the exposures of some rows; None if the data have none."""
+        weights, exposures = self.row_weights, self.row_exposure
+        return None if weights is None else weights[rows], None if exposures is None else exposures[rows]
 
     @cached_property
     def fingerprint(self) -> str:

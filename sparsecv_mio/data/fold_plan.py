@@ -78,9 +78,7 @@ def fold_labels(values: NDArray[Any], what: str) -> IntArray:
     ids = as_ids(values, what)
     if ids.dtype.kind != "i":
         return group_labels(ids, what)
-    numbered = ids >= 0
-    labels = np.full(ids.shape, -1, dtype=np.int64)
-    distinct, inverse = np.unique(ids[numbered], return_inverse=True)
+    distinct = np.unique(ids[ids >= 0])
     gaps = np.flatnonzero(np.diff(distinct) > 1)
     if gaps.size:
         lost = int(distinct[gaps[0]]) + 1
@@ -88,8 +86,18 @@ def fold_labels(values: NDArray[Any], what: str) -> IntArray:
             f"{what} has no row with fold id {lost} although ids run from {distinct[0]} to {distinct[-1]}; number "
             "the folds without gaps, or use groups:COLUMN for ids that are names"
         )
-    labels[numbered] = inverse.reshape(-1)
-    return labels
+    return renumber_folds(ids)
+
+
+def renumber_folds(labels: IntArray) -> IntArray:
+    """Return labels of the same folds without gaps in their numbers; -1 for any label below 0.
+
+    Examples
+    --------
+    >>> renumber_folds(np.array([4, -2, 1, 4])).tolist()
+    [1, -1, 0, 1]
+    """
+    return np.where(labels >= 0, np.searchsorted(np.unique(labels[labels >= 0]), labels), -1).astype(np.int64)
 
 
 def read_lines(path: Path, n: int, kind: str, item: str) -> list[list[str]]:
@@ -507,9 +515,7 @@ def repeated_folds(folds: FoldPlan, counts: IntArray) -> FoldPlan:
     [0, 0, 2, 1, 1, 1]
     """
     if folds.is_partition:
-        labels = np.repeat(folds.labels, counts)
-        numbers = np.unique(labels[labels >= 0])
-        labels = np.where(labels >= 0, np.searchsorted(numbers, labels), -1)
+        labels = renumber_folds(np.repeat(folds.labels, counts))
         plan = plan_of_labels(labels, folds.spec, folds.seed, single=folds.k == 1)
         return replace(plan, given_seed=folds.given_seed)
     first = np.cumsum(counts) - counts  # start of the copies of each row

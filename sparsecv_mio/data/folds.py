@@ -74,11 +74,13 @@ def equal_folds(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
     return _dealt_labels(np.repeat(np.arange(k), [n // k + (j < n % k) for j in range(k)]), seed, repeat)
 
 
-def _fold_count(text: str, spec: str, n: int) -> int:
+def _fold_count(text: str, spec: str, n: int | None = None) -> int:
+    """Return the number of folds in a part of a spec; n rows are needed by folds that are drawn at random."""
     k = whole_number(text, spec)
     if k < 2:
-        raise BadInput(f"folds {spec!r} make fewer than two folds; give 2 or more, or holdout:F to hold out rows once")
-    if k > n:
+        advice = "" if n is None else ", or holdout:F to hold out rows once"
+        raise BadInput(f"folds {spec!r} make fewer than two folds; give 2 or more{advice}")
+    if n is not None and k > n:
         raise BadInput(f"folds {spec!r} need {k} rows but the data have {n}; give fewer folds")
     return k
 
@@ -137,9 +139,7 @@ def forward(text: str, n: int) -> tuple[fold_plan.RowLists, fold_plan.RowLists]:
     ([2, 3], [2, 3, 4, 5])
     """
     spec, (count, colon, between) = f"forward:{text}", text.partition(":")
-    k, gap = whole_number(count, spec), whole_number(between, spec) if colon else 0
-    if k < 2:
-        raise BadInput(f"folds {spec!r} make fewer than two folds; give 2 or more")
+    k, gap = _fold_count(count, spec), whole_number(between, spec) if colon else 0
     if k >= n:
         raise BadInput(f"folds {spec!r} need more than {k} rows but the data have {n}; give fewer folds")
     if k * n > fold_plan.MOST_ROWS:
@@ -185,9 +185,7 @@ def group_folds(count: str, groups: IntArray, spec: str, seed: int) -> IntArray:
     >>> group_folds("2", np.array([0, 0, 1, 2, 2, 1]), "groups:g:2", 0).tolist()
     [0, 0, 1, 0, 0, 1]
     """
-    k, sizes = whole_number(count, spec), np.bincount(groups)
-    if k < 2:
-        raise BadInput(f"folds {spec!r} make fewer than two folds; give 2 or more")
+    k, sizes = _fold_count(count, spec), np.bincount(groups)
     if k > len(sizes):
         raise BadInput(f"folds {spec!r}: {k} folds need {k} groups but the column has {len(sizes)}; give fewer folds")
     rows, fold_of_group = np.zeros(k, dtype=np.int64), np.zeros(len(sizes), dtype=np.int64)
@@ -308,16 +306,11 @@ def _folds_from_text(spec: str, dataset: Dataset, seed: int) -> fold_plan.FoldPl
         text = PLAIN_COUNT.sub(r"\1stratified:\2", text)  # folds of a two-class target are stratified
     plan = _make_fixed_plan(text, dataset, seed)
     if plan is not None:
-        return replace(plan, given_seed=seed)
+        return plan
     again = REPEATED.fullmatch(text)
     single = again is not None or text.startswith("holdout:")
-    made = fold_plan.repeated_plan(
-        [
-            fold_plan.plan_of_labels(labels, text, seed, single=single)
-            for labels in _draw_fold_labels(again[2] if again else text, dataset, seed, _repeats(text, again, n))
-        ]
-    )
-    return replace(made, given_seed=seed)
+    labels = _draw_fold_labels(again[2] if again else text, dataset, seed, _repeats(text, again, n))
+    return fold_plan.repeated_plan([fold_plan.plan_of_labels(some, text, seed, single=single) for some in labels])
 
 
 def _make_fixed_plan(text: str, dataset: Dataset, seed: int) -> fold_plan.FoldPlan | None:
@@ -611,13 +604,15 @@ def make_folds(spec: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLik
     if isinstance(spec, fold_plan.FoldPlan) and groups is None and (spec.n == dataset.n or spec.n != cases.n):
         return spec
     plan = _make_folds_of_cases(spec, cases, seed, groups)
+    if not isinstance(spec, fold_plan.FoldPlan):
+        plan = replace(plan, given_seed=seed)
     return plan if cases is dataset else fold_plan.repeated_folds(plan, counts)
 
 
 def _make_folds_of_cases(spec: AnyFolds, dataset: Dataset, seed: int, groups: ArrayLike | None) -> fold_plan.FoldPlan:
     """Return the folds of data without trials; :func:`make_folds` documents them."""
     if isinstance(spec, Splitter) and not isinstance(spec, str | bytes):
-        return replace(folds_from_splitter(spec, dataset, groups), given_seed=seed)
+        return folds_from_splitter(spec, dataset, groups)
     if groups is not None:
         raise BadInput("groups: require a splitter that uses them, such as GroupKFold")
     if isinstance(spec, fold_plan.FoldPlan):  # of the cases
@@ -634,8 +629,8 @@ def _make_folds_of_cases(spec: AnyFolds, dataset: Dataset, seed: int, groups: Ar
     if isinstance(listed, np.ndarray) or len(listed) == 0 or _is_label(listed[0]):
         if len(listed) != dataset.n:
             raise BadInput(f"folds: {len(listed)} labels for {dataset.n} rows; give one label per row")
-        return replace(folds_from_labels(listed), given_seed=seed)
-    return replace(folds_from_splitter(listed, dataset), given_seed=seed)
+        return folds_from_labels(listed)
+    return folds_from_splitter(listed, dataset)
 
 
 def check_label_order(folds: object, data: object) -> None:
@@ -787,9 +782,7 @@ def inner_folds(plan: fold_plan.FoldPlan, rows: IntArray, training: Dataset) -> 
     if (ids := ids_of_groups(plan, training)) is not None:
         count = min(plan.k, len(np.unique(fold_plan.as_ids(ids, f"folds {spec!r}"))))
         return make_folds(f"{spec.rpartition(':')[0]}:{count}", training, plan.seed or 0)
-    labels = plan.labels[rows]
-    numbers = np.unique(labels[labels >= 0])
-    inner = folds_from_labels(np.where(labels >= 0, np.searchsorted(numbers, labels), -1), spec)
+    inner = folds_from_labels(fold_plan.renumber_folds(plan.labels[rows]), spec)
     return replace(inner, given_seed=plan.given_seed)
 
 

@@ -9,12 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.dataset import KEPT, MULTIPLICITY, Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.number_format import POINT
 from sparsecv_mio.data.reading_options import YES_AND_NO
-from sparsecv_mio.data.trials import expand_trials
-from sparsecv_mio.data.weights import read_numbers, weights_of, with_class_weight
+from sparsecv_mio.data.weights import check_rows, read_numbers, weights_of, with_class_weight
 from sparsecv_mio.digits import MOST_NAMED
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.targets import NO_TARGET_COLUMNS, Loss, TargetColumns
@@ -298,45 +297,41 @@ def _check_column(dataset: Dataset, option: str, name: str) -> None:
         raise BadInput(
             f"{option}: {name!r} is given, but the data already have the {option}s {present}; leave this option out"
         )
+    _check_stored(dataset, option, name, f"an {option}")
+
+
+def _check_stored(dataset: Dataset, option: str, name: str, subject: str) -> None:
     if name in (*dataset.names, dataset.target):
         fault = "the target" if name == dataset.target else "a feature"
         raise BadInput(
-            f"{option}: {name!r} is {fault}; an {option} cannot be a feature or the target (exclude it with --drop)"
+            f"{option}: {name!r} is {fault}; {subject} cannot be a feature or the target (exclude it with --drop)"
         )
     if name not in dataset.aux:
         raise BadInput(f"{option}: {name!r} is not stored with these data; read the data with aux=({name!r},)")
 
 
+def _read_column(dataset: Dataset, option: str, name: str, kind: str) -> FloatArray:
+    advice = f"; give {kind}, or remove the row"
+    return read_numbers(weights_of(dataset, name), POINT, f"{option}: column {name!r}", advice)
+
+
 def read_exposures(dataset: Dataset, name: str) -> FloatArray:
     """Return the checked exposures from a column in `aux`."""
-    exposures = read_numbers(
-        weights_of(dataset, name), POINT, f"exposure: column {name!r}", "; give a number above 0, or remove the row"
-    )
+    exposures = _read_column(dataset, "exposure", name, "a number above 0")
     _check_exposures(exposures, f"exposure: column {name!r}")
     return exposures
 
 
 def _check_exposures(exposures: FloatArray, who: str) -> None:
-    wrong = np.flatnonzero(~((exposures >= 1.0 / MOST_EXPOSURE) & (exposures <= MOST_EXPOSURE)))
-    if wrong.size:
-        row = wrong[0]
-        raise BadInput(
-            f"{who} is {exposures[row]:g} in row {row + 1}; give numbers above 0 and at most 1e12, or remove the row"
-        )
+    are_valid = (exposures >= 1.0 / MOST_EXPOSURE) & (exposures <= MOST_EXPOSURE)
+    check_rows(exposures, are_valid, who, "; give numbers above 0 and at most 1e12, or remove the row")
 
 
 def read_offsets(dataset: Dataset, name: str) -> FloatArray:
     """Return the exponentials of the checked offsets from a column in `aux`."""
-    offsets = read_numbers(
-        weights_of(dataset, name), POINT, f"offset: column {name!r}", "; give a number, or remove the row"
-    )
-    wrong = np.flatnonzero(~(np.abs(offsets) <= np.log(MOST_EXPOSURE)))
-    if wrong.size:
-        row = wrong[0]
-        raise BadInput(
-            f"offset: column {name!r} is {offsets[row]:g} in row {row + 1}; give numbers from -27.6 to 27.6 (subtract "
-            "the same number from every offset), or remove the row"
-        )
+    offsets = _read_column(dataset, "offset", name, "a number")
+    remedy = "; give numbers from -27.6 to 27.6 (subtract the same number from every offset), or remove the row"
+    check_rows(offsets, np.abs(offsets) <= np.log(MOST_EXPOSURE), f"offset: column {name!r}", remedy)
     return np.asarray(np.exp(offsets))
 
 
@@ -393,3 +388,67 @@ def check_training(dataset: Dataset, folds: FoldPlan, intercept: Intercept, loss
     if (dataset.n - n_positive if is_positive else n_positive) == 1:
         advice = "the other class has one row; give data with at least two rows of it"
     raise BadInput(f"folds: {rows} are all of class {dataset.classes[is_positive]}, {fault}; {advice}")
+
+
+OUTCOMES = ("failure", "success")
+MOST_TRIALS = 1e9  # maximum number of trials of a row
+
+
+def expand_trials(dataset: Dataset, trials: str) -> Dataset:
+    """Return two-class data in which each case, a row with k successes of n trials, has a row for each outcome.
+
+    The row of successes has the weight k and that of failures the weight n - k, both times the weight of the case.
+    Rows of weight 0 are omitted. The two rows of a case follow each other and are always in one fold.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data whose target is the number of successes, with the column of trials in `aux`.
+    trials : str
+        Column with the numbers of trials.
+
+    Raises
+    ------
+    BadInput
+        If the column is missing or is a feature, or a number of successes or trials is out of range.
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[0.5], [1.5]], [2.0, 3.0], aux={"n": [5, 3]})
+    >>> expanded = expand_trials(data, "n")
+    >>> expanded.y.tolist(), expanded.row_weights.tolist(), expanded.places.tolist()
+    ([1.0, 0.0, 1.0], [2.0, 3.0, 3.0], [0, 0, 1])
+    """
+    if dataset.trials is not None:
+        if dataset.trials != trials:
+            raise BadInput(f"trials: {trials!r} is given, but the data already have the trials {dataset.trials!r}")
+        return dataset
+    counts = _read_trials(dataset, trials)
+    by_outcome = np.column_stack([dataset.y, counts - dataset.y])  # successes before failures
+    case, outcome = np.nonzero(by_outcome)
+    weights = by_outcome[case, outcome]
+    expanded = replace(dataset, aux={**dataset.aux, KEPT: dataset.places}).take(case)
+    own = 1.0 if expanded.row_weights is None else expanded.row_weights
+    return replace(
+        expanded, y=(outcome == 0).astype(np.float64), aux={**expanded.aux, MULTIPLICITY: weights}, classes=OUTCOMES,
+        row_weights=None if np.all(own * weights == 1.0) else own * weights, trials=trials,
+    )  # fmt: skip
+
+
+def _read_trials(dataset: Dataset, trials: str) -> FloatArray:
+    """Return the checked numbers of trials; the target must be at most the number of trials of its row."""
+    _check_stored(dataset, "trials", trials, "the trials")
+    if dataset.target_words:
+        raise BadInput(
+            f"trials: target {dataset.target!r} has text values; give the column with the successes of each row"
+        )
+    y, counts = dataset.y, _read_column(dataset, "trials", trials, "a whole number of trials for each row")
+    are_valid = (counts >= 1.0) & (counts <= MOST_TRIALS) & (counts % 1.0 == 0.0)
+    remedy = "; give whole numbers from 1 to 1e9, or remove the row"
+    check_rows(counts, are_valid, f"trials: column {trials!r}", remedy)
+    remedy = f"; give the number of successes, a whole number from 0 to {trials!r}"
+    check_rows(y, (y >= 0.0) & (y <= counts) & (y % 1.0 == 0.0), f"trials: target {dataset.target!r}", remedy)
+    for outcomes, name in ((y, "success"), (counts - y, "failure")):
+        if not outcomes.any():
+            raise BadInput(f"trials: target {dataset.target!r} has no {name}; give rows of both outcomes")
+    return counts

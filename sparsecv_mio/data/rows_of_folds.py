@@ -261,12 +261,6 @@ def _make_table(
         scored.append(np.sort(places[folds.scored_rows(fold)]))
         left_out.append(np.setdiff1d(everywhere, places[folds.train_rows(fold)], assume_unique=True))
     plan = plan_of_rows(row_lists(scored), row_lists(left_out), len(X), folds.spec, folds.seed, folds.repeats)
-    aux = {name: column[stands_for] for name, column in dataset.aux.items()}
-    weights, exposures = (
-        None if of_rows is None else of_rows[stands_for] for of_rows in (dataset.row_weights, dataset.row_exposure)
-    )
-    table = replace(
-        dataset, X=np.ascontiguousarray(X), y=dataset.y[stands_for], aux=aux, row_weights=weights,
-        row_exposure=exposures, holes=None, reading=None,
-    )  # fmt: skip
+    without_columns = replace(dataset, X=dataset.X[:, :0], holes=None)  # the new columns are in X
+    table = replace(without_columns.take(stands_for), X=np.ascontiguousarray(X), reading=None)
     return RowsOfFolds(table, replace(plan, stands_for=stands_for))

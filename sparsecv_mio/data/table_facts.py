@@ -21,7 +21,14 @@ from sparsecv_mio.data.columns import RawColumn, RawTable, is_unreadable
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import fold_columns, make_folds
-from sparsecv_mio.data.loss_targets import affirmative_class, as_counts, as_two_classes, check_training, with_offsets
+from sparsecv_mio.data.loss_targets import (
+    affirmative_class,
+    as_counts,
+    as_two_classes,
+    check_training,
+    expand_trials,
+    with_offsets,
+)
 from sparsecv_mio.data.missing_and_text import (
     describe_absent_level,
     describe_codes,
@@ -46,7 +53,6 @@ from sparsecv_mio.data.row_structure import (
     time_order,
 )  # fmt: skip
 from sparsecv_mio.data.standard import find_code, standardize
-from sparsecv_mio.data.trials import expand_trials
 from sparsecv_mio.data.weights import least_rows
 from sparsecv_mio.declared_options import DEALING
 from sparsecv_mio.digits import abbreviate_list, plural, several

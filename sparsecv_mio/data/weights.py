@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.column_choice import drop_keyword
 from sparsecv_mio.data.dataset import KEPT, MULTIPLICITY, Dataset
 from sparsecv_mio.data.fold_plan import MOST_ROWS, WEIGHTED, FoldPlan, read_lines, repeated_folds
@@ -70,6 +70,13 @@ def read_numbers(cells: ArrayLike, number_format: NumberFormat, name: str, advic
         raise BadInput(f"{name} must hold numbers only: {error}".splitlines()[0]) from None
 
 
+def check_rows(values: FloatArray, are_valid: BoolArray, who: str, remedy: str) -> None:
+    """Raise `BadInput` that names the first row with an invalid value."""
+    wrong = np.flatnonzero(~are_valid)
+    if wrong.size:
+        raise BadInput(f"{who} is {values[wrong[0]]:.12g} in row {wrong[0] + 1}{remedy}")
+
+
 def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> FloatArray:
     """Return checked weights as floats.
 
@@ -96,9 +103,7 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
     numbers = np.full(data.n, numbers) if numbers.ndim == 0 else numbers
     if numbers.shape != (data.n,):
         raise BadInput(f"{name} has the shape {numbers.shape} but the data have {data.n} rows; give one weight per row")
-    wrong = np.flatnonzero(~(numbers >= 0.0) | ~np.isfinite(numbers))
-    if wrong.size:
-        raise BadInput(f"{name} is {numbers[wrong[0]]:g} in row {wrong[0] + 1}{HOW}")
+    check_rows(numbers, (numbers >= 0.0) & np.isfinite(numbers), name, HOW)
     if not numbers.any():
         raise BadInput(f"{name}: the weights are all zero{HOW}")
     least, most = float(numbers[numbers > 0.0].min()), float(numbers.max())

@@ -571,50 +571,6 @@ def changes(full: FloatArray, without: FloatArray, total: float) -> float:
     return float(np.abs(without - full).sum()) / total
 
 
-def cv_error(
-    X: FloatArray,
-    y: FloatArray,
-    labels: IntArray,
-    supports: Sequence[Sequence[int]],
-    gamma: float,
-    *,
-    scale: str = "length",
-    intercept: str = "fold",
-    weights: FloatArray | None = None,
-) -> float:
-    """Return h for one given support for each fold.
-
-    Parameters
-    ----------
-    X : (n, p) array
-        Features.
-    y : (n,) array
-        Target.
-    labels : (n,) integers
-        Fold that holds out each row; -1 for never.
-    supports : one sequence of int per fold
-        Supports of the folds.
-    gamma : float
-        Ridge weight.
-    scale, intercept : str
-        Scale and intercept as defined at the top of this module.
-    weights : (n,) array, optional
-        Row weights; 1 by default.
-
-    Examples
-    --------
-    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0.0, 1.0, 2.0, 3.0])
-    >>> cv_error(X, y, np.array([0, 0, 1, 1]), [[], []], 1.0)           # means of the other half: (6.25 + 2.25) / 2
-    4.25
-    """
-    total, scored = 0.0, np.flatnonzero(labels >= 0)
-    for fold, support in enumerate(supports):
-        train, test = np.flatnonzero(labels != fold), np.flatnonzero(labels == fold)
-        model = fit(X, y, support, gamma, scale=scale, intercept=intercept, rows=train, weights=weights)
-        total += held_out_error(model, X, y, test, weights)
-    return total / (len(scored) if weights is None else float(weights[scored].sum()))
-
-
 def r_squared(y: FloatArray, scored_rows: IntArray, cv_error: float, weights: FloatArray | None = None) -> float:
     """Return the cross-validated R^2: 1 - h / (variance of the scored targets); 0 if these are all equal.
 

@@ -437,7 +437,4 @@ def encode_row_targets(data: StandardData, rows: IntArray | slice) -> tuple[Floa
 
 def encode_dataset_targets(loss: RowLoss, dataset: Dataset, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
     """Return the targets and weights of some rows of the data in the form of a loss."""
-    weights, exposures = (
-        None if of_rows is None else of_rows[rows] for of_rows in (dataset.row_weights, dataset.row_exposure)
-    )
-    return loss.encode_targets(dataset.y[rows], weights, exposures)
+    return loss.encode_targets(dataset.y[rows], *dataset.weights_and_exposures(rows))

@@ -525,7 +525,6 @@ def _path_tree(
     return ProofTree(nodes[:used].tolist(), listed, every, [])
 
 
-Support = tuple[int, ...]
 MOST_TERM_NODES = 1 << 15  # maximum number of nodes of a tree: about a minute
 
 

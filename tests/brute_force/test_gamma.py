@@ -19,7 +19,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.model_space import log_taus
-from sparsecv_mio.problem.objective import cv_error
+from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.every_gamma.descent import LEAST_GAMMA, MOST_GAMMA, GammaCurve, gamma_proposals
 from sparsecv_mio.units import TIE_RTOL
@@ -47,9 +47,10 @@ def test_curve_is_the_definition(seed: int) -> None:
     scored = int((case.folds.labels >= 0).sum())
     named = [data.columns[np.sort(s)].tolist() for s in supports]
     for gamma in (0.05, 3.0):
-        exact = cv_error(
-            case.data.X, case.data.y, case.folds.labels, named, gamma, scale=case.scale, intercept=case.intercept
-        )
+        exact, how = 0.0, {"scale": case.scale, "intercept": case.intercept}
+        for fold, support in enumerate(named):
+            model = fit(case.data.X, case.data.y, support, gamma, rows=case.folds.train_rows(fold), **how)
+            exact += held_out_error(model, case.data.X, case.data.y, case.folds.scored_rows(fold)) / scored
         value, slope = curve.evaluate(gamma)
         assert value * data.y_unit**2 / scored == pytest.approx(exact, rel=1e-6)
         up, down = curve.evaluate(gamma * np.exp(1e-4)), curve.evaluate(gamma * np.exp(-1e-4))

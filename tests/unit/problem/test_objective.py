@@ -8,7 +8,6 @@ from every_support import brute_force_cell, brute_force_cv_error
 from exact import ExactProblem
 
 from sparsecv_mio.problem.objective import (
-    cv_error,
     fit,
     held_out_error,
     r_squared,
@@ -104,8 +103,9 @@ def test_h_is_per_scored_row() -> None:
     labels[[2, 9]] = 0
     model = fit(X, y, [0], 1.0, rows=np.flatnonzero(labels < 0))
     residual = y[[2, 9]] - model.predict(X[[2, 9]])
-    assert cv_error(X, y, labels, [[0]], 1.0) == pytest.approx(np.mean(residual**2))
-    assert r_squared(y, np.array([2, 9]), cv_error(X, y, labels, [[0]], 1.0)) == pytest.approx(
+    error = held_out_error(model, X, y, np.array([2, 9])) / 2
+    assert error == pytest.approx(np.mean(residual**2))
+    assert r_squared(y, np.array([2, 9]), error) == pytest.approx(
         1.0 - np.sum(residual**2) / np.sum((y[[2, 9]] - y[[2, 9]].mean()) ** 2)
     )
 

@@ -17,7 +17,7 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.trials import expand_trials
+from sparsecv_mio.data.loss_targets import expand_trials
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.fit_options import PathOptions
