@@ -7,6 +7,7 @@ average.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -109,19 +110,17 @@ def _check_named_fits(checks: Checks, average: Average, pair: AveragedPair, path
     right = len(pair.folds) == k or (not used and not pair.folds)
     checks.require(right, f"{path}folds", f"has {len(pair.folds)} entries for {k} folds")
     places = (*pair.folds, *(() if pair.fit is None else (pair.fit,)))
+    _check_places(checks, average, places, path)
+    # the record of a large grid may omit the folds of pairs outside the average
+    are_omitted = not any(other.folds for other in average.pairs if other.fit is None) and len(average.pairs) * k > 1000
+    present = len(pair.folds) > 0 or math.isinf(pair.distance) or are_omitted
+    checks.require(present, f"{path}folds", "is empty, but distance requires one support for each fold")
+
+
+def _check_places(checks: Checks, average: Average, places: Sequence[int], path: str) -> bool:
     last, count = max(places, default=0), len(average.supports)
-    checks.require(last < count, f"{path}folds", f"refers to support {last}, but average.supports has {count} entries")
-    missing = not pair.folds and math.isfinite(pair.distance) and not _may_omit_folds(average, k)
-    checks.require(
-        not missing,
-        f"{path}folds",
-        "is empty, but distance requires one support for each fold",
-    )
-
-
-def _may_omit_folds(average: Average, k: int) -> bool:
-    """Return True if the record may omit the folds of pairs outside the average."""
-    return not any(pair.folds for pair in average.pairs if pair.fit is None) and len(average.pairs) * k > 1000
+    words = f"refers to support {last}, but average.supports has {count} entries"
+    return checks.require(last < count, f"{path}folds", words)
 
 
 def _supports(checks: Checks, average: Average, design: Design) -> bool:
@@ -283,9 +282,7 @@ def _check_fold_averages(checks: Checks, record: Record, average: Average, desig
     words = f"has {len(within.folds)} entries for {plan.k} folds"
     if not checks.require(len(within.folds) == plan.k, f"{path}folds", words):
         return
-    last, count = max(within.folds), len(average.supports)
-    words = f"refers to support {last}, but average.supports has {count} entries"
-    if not checks.require(last < count, f"{path}folds", words):
+    if not _check_places(checks, average, within.folds, path):
         return
     most = max(record.request.taus)
     losses, heft = np.zeros(plan.k), np.zeros(plan.k)

@@ -136,10 +136,8 @@ class LeftOutAlone:
 
     def _further(self, rows: IntArray) -> SingleRows:
         """Return results after further steps, whose gradients are computed from all rows."""
-        own, d = (
-            np.arange(len(rows)),
-            -self._solve_without_rows(rows, self.gradient + self.falls[rows, None] * self.T[rows]),
-        )
+        own = np.arange(len(rows))
+        d = -self._solve_without_rows(rows, self.gradient + self.falls[rows, None] * self.T[rows])
         for _ in range(MAX_NEWTON_STEPS_OF_ROW):
             points = self.theta[:, None] + self.back.T @ d.T
             margins = self.signs[:, None] * (self.Z @ points)

@@ -16,7 +16,7 @@ from sparsecv_mio.certificate.checked_fields import MOST_FITS, SAME, Checks
 from sparsecv_mio.certificate.design import Design, Support
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, NearSize
 from sparsecv_mio.certificate.glm_design import GlmDesign, TooManyFits
-from sparsecv_mio.certificate.refits import check_allowed, checked_support
+from sparsecv_mio.certificate.refits import check_allowed, check_fit, checked_support
 from sparsecv_mio.certificate.ridge_design import IDENTITY_ROWS, NO_ROWS, RidgeDesign
 from sparsecv_mio.certificate.unit_columns import CANDIDATE_RTOL, CANDIDATE_SHARE, gram_fits, moments
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -308,14 +308,16 @@ def _can_enumerate(checks: Checks, values: SupportValues, taus: Sequence[int], g
     return not reason
 
 
-def check_near_list(checks: Checks, record: NearRecord, values: SupportValues) -> None:
+def check_near_list(checks: Checks, record: NearRecord, design: Design) -> bool:
     """Check the listed models, the claims about each size and, by enumeration, the completeness of the list.
 
-    Parameters
-    ----------
-    values : SupportValues
-        Values of models at the gamma of the record.
+    The result is False if the folds of a list by CV error are missing.
     """
+    checks.require(record.by in ("cv", "objective"), "by", "must be cv or objective")
+    by_folds = record.by == "cv"
+    if not checks.require(not by_folds or design.plan is not None, "folds", "is null although the list is by CV error"):
+        return False
+    values = make_values(design, record.gamma, design.plan if by_folds else None)
     taus = [size.tau for size in record.sizes]
     wanted_sizes = sorted({min(tau, values.design.terms) for tau in record.request.taus})
     checks.require(taus == wanted_sizes, "sizes", f"has the sizes {taus}, but {wanted_sizes} were requested")
@@ -338,7 +340,7 @@ def check_near_list(checks: Checks, record: NearRecord, values: SupportValues) -
         path = f"sizes[{i}]."
         listed = _find_listed_models(checks, record, size.tau, values)
         if listed is None:
-            return
+            return True
         _check_size(checks, record, size, path, values, listed)
         every = every and _check_completeness(checks, record, size, path, values, listed)
     checks.mark_bounded_fields("by", "within", "most", "models[].tau")
@@ -349,6 +351,7 @@ def check_near_list(checks: Checks, record: NearRecord, values: SupportValues) -
     checks.end_part(f"values of the {LISTED_REFITS} best models of each size, and the summary of each size")
     if every:
         checks.end_part(f"completeness of the lists, by {values.design.how} all supports")
+    return True
 
 
 def _check_completeness(
@@ -456,13 +459,9 @@ def _replacements(
 
 
 def check_common(checks: Checks, record: CommonRecord, design: Design) -> None:
-    """Check the CV errors and bounds of a common subset and of the table, by enumeration if supports are few.
-
-    Parameters
-    ----------
-    design : Design
-        Columns, folds and fits.
-    """
+    """Check the model of a subset that all folds share, its CV errors, the table and, if possible, all bounds."""
+    check_fit(checks, design, record, record)
+    checks.end_part("coefficients and intercept of the fit on all rows")
     own = make_values(design, record.gamma, design.plan)
     taus = sorted({min(tau, own.design.terms) for tau in record.request.taus})
     _check_bounds_of_common(checks, record, own, taus)

@@ -126,14 +126,15 @@ class RidgeDesign(Design):
 
     def coefficient_rooms(self, support: Support, gamma: float, model: RidgeFit) -> FloatArray:
         """Return (s,) tolerances for the coefficients of a full-data fit."""
-        columns = self.dataset.X[:, self.columns[list(support)]]
-        spread = np.abs(columns - model.x_center).max(axis=0, initial=0.0)
-        return self._prediction_slack(model) / spread + self._noise_effects(support, gamma)
+        return self._prediction_slack(model) / self._spread(model) + self._noise_effects(support, gamma)
+
+    def _spread(self, model: RidgeFit) -> FloatArray:
+        """Return the largest distances of the columns of a full-data fit from their centres."""
+        return np.asarray(np.abs(self.dataset.X[:, list(model.support)] - model.x_center).max(axis=0, initial=0.0))
 
     def _prediction_slack(self, model: RidgeFit) -> float:
         """Return a bound on the rounding error of a predicted part of the target."""
-        spread = np.abs(self.dataset.X[:, list(model.support)] - model.x_center).max(axis=0, initial=0.0)
-        slack = float(np.max(np.abs(model.beta) * spread, initial=0.0)) * CROSSING_RTOL
+        slack = float(np.max(np.abs(model.beta) * self._spread(model), initial=0.0)) * CROSSING_RTOL
         return slack + 1e-12 * size_of_target(self.dataset, self.intercept) + self.target_noise
 
     def expected_intercept(self, model: RidgeFit, beta: FloatArray) -> tuple[float, float]:
@@ -141,10 +142,9 @@ class RidgeDesign(Design):
 
         The error of these coefficients is tolerated already, and must not be multiplied by the centre again.
         """
-        spread = np.abs(self.dataset.X[:, list(model.support)] - model.x_center).max(axis=0, initial=0.0)
         offset = float(np.abs(model.x_center) @ np.abs(beta)) + abs(model.y_center)
         # means that are 0 up to the rounding of their sums
-        size = size_of_target(self.dataset, self.intercept) + float(spread @ np.abs(beta))
+        size = size_of_target(self.dataset, self.intercept) + float(self._spread(model) @ np.abs(beta))
         room = 1e-13 * offset + 1e-12 * self._prediction_slack(model) + 1e-15 * size + self.target_noise
         return float(model.y_center - model.x_center @ beta), room
 

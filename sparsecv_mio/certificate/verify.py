@@ -33,7 +33,7 @@ from sparsecv_mio.certificate.claims import (
 from sparsecv_mio.certificate.design import Design, HeldOut, Model, Support
 from sparsecv_mio.certificate.draw_summaries import check_draws
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
-from sparsecv_mio.certificate.near_records import check_common, check_near_list, make_values
+from sparsecv_mio.certificate.near_records import check_common, check_near_list
 from sparsecv_mio.certificate.nested_models import check_nested, check_weights
 from sparsecv_mio.certificate.optimality import (
     Optimality,
@@ -155,15 +155,18 @@ def _check_claims(checks: Checks, record: StoredRecord, dataset: Dataset, plan: 
     rows = np.arange(dataset.n) if plan is None or isinstance(record, NearRecord) else plan.all_scored
     if not check_target(checks, record, dataset, rows):
         return False
-    if isinstance(record, PathRecord):
-        return _verify_path(checks, record, make_design(record, dataset, tell=checks.tell))
     check_requested_grid(checks, record.request, record.data.p)
+    if isinstance(record, Record):
+        assert plan is not None
+        return _verify_search(checks, record, dataset, plan)
+    design = make_design(record, dataset, plan, checks.tell)
     if isinstance(record, NearRecord):
-        return _verify_near(checks, record, make_design(record, dataset, plan, checks.tell))
-    assert plan is not None
-    if isinstance(record, CommonRecord):
-        return _verify_common(checks, record, make_design(record, dataset, plan, checks.tell))
-    return _verify_search(checks, record, dataset, plan)
+        return check_near_list(checks, record, design)
+    if isinstance(record, PathRecord):
+        _verify_path(checks, record, design)
+    else:
+        check_common(checks, record, design)
+    return True
 
 
 def _rows_and_folds(
@@ -411,12 +414,11 @@ def _refit(checks: Checks, record: Record, design: Design) -> Model | None:
     return model
 
 
-def _verify_path(checks: Checks, record: PathRecord, design: Design) -> bool:
+def _verify_path(checks: Checks, record: PathRecord, design: Design) -> None:
     """Check a path record: the refit of every row and, if this is possible, its optimality."""
     request, pieces = record.request, () if record.surface is None else record.surface.pieces
     reason = design.full_data_obstacle(list(request.taus), len(request.gammas))
     checks.caveat = f"optimality not verified ({reason})" if reason else ""
-    check_requested_grid(checks, request, record.data.p)
     check_grid(checks, request, record.path, "path")
     every = all(row.proved for row in record.path) and all(piece.proved for piece in pieces)
     words = f"is {record.status}, but {'every' if every else 'not every'} subset of the path is certified optimal"
@@ -434,7 +436,6 @@ def _verify_path(checks: Checks, record: PathRecord, design: Design) -> bool:
         reason = _check_optima_of_path(checks, record, design)
     if isinstance(design, RidgeDesign):
         check_surface(checks, record, design, not reason)
-    return True
 
 
 def _check_optima_of_path(checks: Checks, record: PathRecord, design: Design) -> str:
@@ -449,21 +450,3 @@ def _check_optima_of_path(checks: Checks, record: PathRecord, design: Design) ->
         fits_left -= design.n_fits - begun
     checks.end_part(f"lower and upper of every fit, by {design.how} all supports")
     return ""
-
-
-def _verify_near(checks: Checks, record: NearRecord, design: Design) -> bool:
-    """Check a near-optimal list: values and, if this is possible, its completeness."""
-    checks.require(record.by in ("cv", "objective"), "by", "must be cv or objective")
-    by_folds = record.by == "cv"
-    if not checks.require(not by_folds or design.plan is not None, "folds", "is null although the list is by CV error"):
-        return False
-    check_near_list(checks, record, make_values(design, record.gamma, design.plan if by_folds else None))
-    return True
-
-
-def _verify_common(checks: Checks, record: CommonRecord, design: Design) -> bool:
-    """Check a subset shared by all folds: its model, the values of the table and, if this is possible, all bounds."""
-    check_fit(checks, design, record, record)
-    checks.end_part("coefficients and intercept of the fit on all rows")
-    check_common(checks, record, design)
-    return True

@@ -72,10 +72,9 @@ class ScaledDesign:
         self.scale, self.scale_error = self.scale / (self.n if scale == "variance" else 1), 8 * self.u1
         if scale == "none":
             self.scale, self.scale_error = kind.from_floats(np.ldexp(1.0, -2 * exponent[:-1])), 0 * kind.u
-        self.powers, self.exponent = (
-            exponent,
-            exponent[:-1] - exponent[-1],
-        )  # unit of columns; of coefficients relative to the file
+        # units of columns, and of coefficients relative to the file
+        self.powers = exponent
+        self.exponent = exponent[:-1] - exponent[-1]
         self.y_unit = kind.from_floats(np.ldexp(1.0, exponent[-1:]))[0]
 
     def _products(self, Z: Array) -> Array:
@@ -204,20 +203,16 @@ def fits(several: list[BoundedMoments], penalty: Penalty, sets: Array, kind: Ari
 
     norm, own = 1 / (weight * (1 - penalty[1])) * (1 + 4 * u), np.maximum(V[diagonal], 0 * c)
     off = size * (a * k + j * weight.max(1, initial=0)[:, None])
-    norm, own = (
-        kind.root_upper_bounds(_bound_inverse_diagonal(norm, V, large.sum(1) + off, u)),
-        kind.root_upper_bounds(own),
-    )
+    norm = kind.root_upper_bounds(_bound_inverse_diagonal(norm, V, large.sum(1) + off, u))
+    own = kind.root_upper_bounds(own)
     for _ in range(3):  # each time from the previous bounds
         off = size * (k * norm.sum(1) + j * (weight * norm).max(1, initial=0))[:, None]
         correction = kind.round_upwards((kind.product(norm[:, None, :], large)[:, 0] + off) * (1 + (2 * a + 24) * u))
         norm = np.minimum(norm, (own + correction) * (1 + 4 * u))
     bounded = BoundedFits(yy, yy, beta, yy, norm, V, M, weight, (k, j))
     value, room, excess = (each[:, 0] for each in worth(bounded, c[:, None], beta[:, None], kind))
-    lower, upper = (
-        -kind.round_upwards(value + room + excess**2 * (1 + 8 * u) - yy),
-        kind.round_upwards(yy - value + room),
-    )
+    lower = -kind.round_upwards(value + room + excess**2 * (1 + 8 * u) - yy)
+    upper = kind.round_upwards(yy - value + room)
     return bounded._replace(lower=lower, upper=upper, excess=excess)
 
 

@@ -377,18 +377,12 @@ class Folds:
         short, tall = 1 - np.maximum(h_low, 0 * h_low), 1 - h_high
         sound = (tall * 2**20 > 1).astype(bool)
         safe, short = np.where(sound, tall, 0 * tall + 1), np.where(short > 0, short, 0 * short + 1)
-        gain_low, gain_high = (
-            -kind.round_upwards(-(least**2) / short) * (1 - 8 * u),
-            kind.round_upwards(most**2 / safe) * (1 + 8 * u),
-        )
-        lower, upper = (
-            np.where(sound, fits_of.lower - gain_high - 4 * u, 0 * gain_high),
-            fits_of.upper - gain_low + 4 * u,
-        )
-        held_low, held_high = (
-            -kind.round_upwards(-gain_low / short) * (1 - 4 * u),
-            kind.round_upwards(gain_high / safe) * (1 + 4 * u),
-        )
+        gain_low = -kind.round_upwards(-(least**2) / short) * (1 - 8 * u)
+        gain_high = kind.round_upwards(most**2 / safe) * (1 + 8 * u)
+        lower = np.where(sound, fits_of.lower - gain_high - 4 * u, 0 * gain_high)
+        upper = fits_of.upper - gain_low + 4 * u
+        held_low = -kind.round_upwards(-gain_low / short) * (1 - 4 * u)
+        held_high = kind.round_upwards(gain_high / safe) * (1 + 4 * u)
         return BoundedScores(lower, upper, held_low, np.where(sound, held_high, np.inf))
 
     def _several(self, gamma: float, mine: list[int], sets: Array) -> BoundedScores:

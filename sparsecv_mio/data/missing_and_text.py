@@ -395,10 +395,8 @@ def _check_rows(table: RawTable, how: Reading) -> None:
     if texts := rows_without_data(table):
         named = abbreviate_list([f"{text[:30]!r} in row {row + 1}" for row, text in texts.items()])
         verb = "holds" if len(texts) == 1 else "hold"
-        rows, description = (
-            list(texts),
-            f"{several(len(texts), 'row')} {verb} text where other rows have numbers ({named})",
-        )
+        rows = list(texts)
+        description = f"{several(len(texts), 'row')} {verb} text where other rows have numbers ({named})"
     elif rows := rows_of_sums(table):
         description = f"row {rows[0] + 1}, the last one, holds the sums of the other rows"
     if rows:

@@ -235,10 +235,8 @@ def time_order(features: Sequence[RawColumn], target: RawColumn) -> TimeOrder | 
     """
     if len(target.numbers) < ORDERED_ROWS:
         return None
-    sorted_by_target, likeness = (
-        _is_growing(target.numbers, 0.0) or _is_growing(-target.numbers, 0.0),
-        _likeness(target.numbers),
-    )
+    sorted_by_target = _is_growing(target.numbers, 0.0) or _is_growing(-target.numbers, 0.0)
+    likeness = _likeness(target.numbers)
     for column in features:
         days = _days(column)
         if days is not None and _is_growing(days, 0.5):

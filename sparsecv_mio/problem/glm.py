@@ -566,10 +566,8 @@ def level_ranges(
         _last_intercept(problem, theta[0], way, reach, level) if problem.first_coefficient else 0.0
         for way in (-1.0, 1.0)
     ]
-    middle[: problem.first_coefficient], half[: problem.first_coefficient] = (
-        0.5 * sum(ends),
-        0.5 * (ends[1] - ends[0]) * WIDENED,
-    )
+    middle[: problem.first_coefficient] = 0.5 * sum(ends)
+    half[: problem.first_coefficient] = 0.5 * (ends[1] - ends[0]) * WIDENED
     return Ranges(*np.sort(problem.signs * np.array([ends[0] - reach, ends[1] + reach]), axis=0)), middle, half
 
 

@@ -101,6 +101,14 @@ class ScaledRows:
         root = np.sqrt(0.5 * gamma * self.scale)
         return LogisticRows(np.ascontiguousarray(self.Z[rows] / root), self.sign[rows], root, self.free)
 
+    def rounding_error_bound(self, gamma: float) -> float:
+        """Return 0, because proofs for logistic loss are checked without rounding."""
+        return 0.0
+
+    def prove(self, gamma: float, above: Mapping[int, float]) -> Iterator[ProofTree]:
+        """Yield trees on all rows that prove a threshold for every size."""
+        return prove_logistic(self.make_problem(gamma), above)
+
 
 @dataclass(frozen=True, eq=False)
 class Worth:

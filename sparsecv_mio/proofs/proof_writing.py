@@ -23,7 +23,7 @@ from sparsecv_mio.files import Place, replacing
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.problem.problem import eliminate_forced_columns
 from sparsecv_mio.problem.training_moments import row_moments
-from sparsecv_mio.proofs.logistic_proofs import LogisticSearchProof, ScaledRows, prove_logistic
+from sparsecv_mio.proofs.logistic_proofs import LogisticSearchProof, ScaledRows
 from sparsecv_mio.proofs.proof_lines import KeptTrees, PairProof, compress_proof, proof_head
 from sparsecv_mio.proofs.search_proofs import SearchProof
 from sparsecv_mio.proofs.threshold_trees import ChosenTerms, ProofTree, Units, prove_term_thresholds, rounding
@@ -146,22 +146,6 @@ class SquaredTrees:
         return prove_term_thresholds(self.whole.with_gamma(gamma), self.chosen, above, self.units, margin)
 
 
-class LogisticTrees:
-    """Trees on all rows for logistic loss, which are checked without rounding."""
-
-    def __init__(self, data: StandardData) -> None:
-        self.rows = ScaledRows.from_data(data)
-        self.exponent = self.rows.exponent
-
-    def rounding_error_bound(self, gamma: float) -> float:
-        """Return 0."""
-        return 0.0
-
-    def prove(self, gamma: float, above: Mapping[int, float]) -> Iterator[ProofTree]:
-        """Yield trees that prove a threshold for every size."""
-        return prove_logistic(self.rows.make_problem(gamma), above)
-
-
 class BestProof:
     """The proof of the lower and upper bounds of best subsets on all rows."""
 
@@ -170,7 +154,7 @@ class BestProof:
         whole = standardize(dataset, data.scale, data.intercept, restrictions_of(record), record.loss)
         self.chosen = ChosenTerms.from_data(whole)
         self.data = whole.only(self.chosen.choice.others)
-        self.trees: SquaredTrees | LogisticTrees = LogisticTrees(whole)
+        self.trees: SquaredTrees | ScaledRows = ScaledRows.from_data(whole)
         if record.loss.is_quadratic:
             self.trees = SquaredTrees(whole, self.chosen)
         self.rows: Sequence[PathRow | FitRecord] = record.path if isinstance(record, PathRecord) else [record]
