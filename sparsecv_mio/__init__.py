@@ -67,7 +67,7 @@ _IMPLEMENTATIONS = {
 }
 
 
-def _load(name: str, module: str) -> Any:
+def _load_from_module(name: str, module: str) -> Any:
     # on first use, so that importing the package loads neither numba nor a numerical library
     from importlib import import_module
 
@@ -77,16 +77,16 @@ def _load(name: str, module: str) -> Any:
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _load(name, _HOME[name])
+    return _load_from_module(name, _HOME[name])
 
 
 def _find_implementation(name: str) -> Any:
     module = _IMPLEMENTATIONS.get(name, "report.record_plots")
     if not module.startswith("report."):
-        return _load(name, module)
+        return _load_from_module(name, module)
     from sparsecv_mio.errors import naming_extras
 
-    return naming_extras()(_load(name, module))
+    return naming_extras()(_load_from_module(name, module))
 
 
 _register(_find_implementation)

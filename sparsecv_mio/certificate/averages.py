@@ -110,14 +110,14 @@ def _check_named_fits(checks: Checks, average: Average, pair: AveragedPair, path
     right = len(pair.folds) == k or (not used and not pair.folds)
     checks.require(right, f"{path}folds", f"has {len(pair.folds)} entries for {k} folds")
     places = (*pair.folds, *(() if pair.fit is None else (pair.fit,)))
-    _check_places(checks, average, places, path)
+    _check_support_numbers(checks, average, places, path)
     # the record of a large grid may omit the folds of pairs outside the average
     are_omitted = not any(other.folds for other in average.pairs if other.fit is None) and len(average.pairs) * k > 1000
     present = len(pair.folds) > 0 or math.isinf(pair.distance) or are_omitted
     checks.require(present, f"{path}folds", "is empty, but distance requires one support for each fold")
 
 
-def _check_places(checks: Checks, average: Average, places: Sequence[int], path: str) -> bool:
+def _check_support_numbers(checks: Checks, average: Average, places: Sequence[int], path: str) -> bool:
     last, count = max(places, default=0), len(average.supports)
     words = f"refers to support {last}, but average.supports has {count} entries"
     return checks.require(last < count, f"{path}folds", words)
@@ -282,7 +282,7 @@ def _check_fold_averages(checks: Checks, record: Record, average: Average, desig
     words = f"has {len(within.folds)} entries for {plan.k} folds"
     if not checks.require(len(within.folds) == plan.k, f"{path}folds", words):
         return
-    if not _check_places(checks, average, within.folds, path):
+    if not _check_support_numbers(checks, average, within.folds, path):
         return
     most = max(record.request.taus)
     losses, heft = np.zeros(plan.k), np.zeros(plan.k)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sparsecv_mio.certificate import json_text, parts
+from sparsecv_mio.certificate import parts
 from sparsecv_mio.certificate.predicting import DrawnModel
 from sparsecv_mio.digits import format_interval, format_number, several
 
@@ -35,10 +35,10 @@ class SurfacePiece:
     to 1e-9. If not `proved`, a limit came first and none is known.
     """
 
-    tau: json_text.Count
-    low: json_text.PositiveGamma
-    high: json_text.PositiveGamma
-    supports: tuple[json_text.Count, ...]
+    tau: parts.Count
+    low: parts.PositiveGamma
+    high: parts.PositiveGamma
+    supports: tuple[parts.Count, ...]
     proved: bool
 
 
@@ -46,8 +46,8 @@ class SurfacePiece:
 class Surface:
     """The best subset of every size as a function of gamma: pieces that cover the interval for every tau."""
 
-    low: json_text.PositiveGamma
-    high: json_text.PositiveGamma
+    low: parts.PositiveGamma
+    high: parts.PositiveGamma
     supports: tuple[tuple[str, ...], ...]
     pieces: tuple[SurfacePiece, ...]
 
@@ -117,27 +117,27 @@ class FitRecord(parts.JsonRecord, LinearModel, DrawnModel):
     backend: str
     formulation: str
     status: str
-    tau: json_text.Count
-    gamma: json_text.Gamma
+    tau: parts.Count
+    gamma: parts.Gamma
     support: tuple[str, ...]
-    coefficients: json_text.Coefficients
-    intercept: json_text.Number
-    objective: json_text.Number
-    lower: json_text.Number
-    upper: json_text.Bound
-    gap: json_text.Bound
-    requested_gap: json_text.Number
-    allowance: json_text.Number
-    nodes: json_text.Count
-    cuts: json_text.Count
-    seconds: json_text.Seconds
-    setup_seconds: json_text.Seconds
+    coefficients: parts.Coefficients
+    intercept: parts.Number
+    objective: parts.Number
+    lower: parts.Number
+    upper: parts.Bound
+    gap: parts.Bound
+    requested_gap: parts.Number
+    allowance: parts.Number
+    nodes: parts.Count
+    cuts: parts.Count
+    seconds: parts.Seconds
+    setup_seconds: parts.Seconds
     stop: str
     raw_status: str
     data: parts.DataInfo
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
-    assumed_box: json_text.Bound | None = None
+    assumed_box: parts.Bound | None = None
     side: parts.Side | None = None
     solver_option: tuple[str, ...] | None = None
     classes: Classes | None = None
@@ -157,9 +157,9 @@ COMMON_SCHEMA = "sparsecv-common/1"
 class NearModel:
     """A support of `tau` features and its `value`: training objective or CV error, as `NearRecord.by` states."""
 
-    tau: json_text.Count
+    tau: parts.Count
     support: tuple[str, ...]
-    value: json_text.Number
+    value: parts.Number
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class Replacement:
 
     feature: str
     other: str
-    pairs: json_text.Count
+    pairs: parts.Count
 
 
 @dataclass(frozen=True)
@@ -182,12 +182,12 @@ class NearSize:
     support is known. `models` is the number of listed models.
     """
 
-    tau: json_text.Count
-    best: json_text.Bound
-    lower: json_text.Number
-    threshold: json_text.Bound
-    complete_to: json_text.Number
-    models: json_text.Count
+    tau: parts.Count
+    best: parts.Bound
+    lower: parts.Number
+    threshold: parts.Bound
+    complete_to: parts.Number
+    models: parts.Count
     always: tuple[str, ...]
     never: tuple[str, ...]
     replacements: tuple[Replacement, ...]
@@ -227,9 +227,9 @@ class NearRecord(parts.JsonRecord):
     schema: str
     status: str
     by: str
-    within: json_text.Number
-    most: json_text.Count | None
-    gamma: json_text.Gamma
+    within: parts.Number
+    most: parts.Count | None
+    gamma: parts.Gamma
     chosen: str | None
     sizes: tuple[NearSize, ...]
     models: tuple[NearModel, ...]
@@ -264,11 +264,11 @@ class CommonRow:
     `cv_error`.
     """
 
-    gamma: json_text.Gamma
-    tau: json_text.Count
+    gamma: parts.Gamma
+    tau: parts.Count
     support: tuple[str, ...]
-    cv_error: json_text.Bound
-    lower: json_text.Number
+    cv_error: parts.Bound
+    lower: parts.Number
 
 
 @dataclass(frozen=True)
@@ -286,15 +286,15 @@ class CommonRecord(parts.JsonRecord, LinearModel, DrawnModel):
 
     schema: str
     status: str
-    gamma: json_text.Gamma
-    tau: json_text.Count
-    cv_error: json_text.Bound
-    lower: json_text.Number
-    upper: json_text.Bound
-    gap: json_text.Bound
+    gamma: parts.Gamma
+    tau: parts.Count
+    cv_error: parts.Bound
+    lower: parts.Number
+    upper: parts.Bound
+    gap: parts.Bound
     support: tuple[str, ...]
-    coefficients: json_text.Coefficients
-    intercept: json_text.Number
+    coefficients: parts.Coefficients
+    intercept: parts.Number
     table: tuple[CommonRow, ...]
     work: parts.Work
     data: parts.DataInfo

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sparsecv_mio.certificate.json_text import Bound, Coefficients, Count, Gamma, Number, Seconds
-from sparsecv_mio.certificate.parts import Status, make_frame
+from sparsecv_mio.certificate.parts import Bound, Coefficients, Count, Gamma, Number, Seconds, Status, make_frame
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,8 +17,15 @@ from sparsecv_mio.certificate.design import Design, Support
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, NearSize
 from sparsecv_mio.certificate.glm_design import GlmDesign, TooManyFits
 from sparsecv_mio.certificate.refits import check_allowed, check_fit, checked_support
-from sparsecv_mio.certificate.ridge_design import IDENTITY_ROWS, NO_ROWS, RidgeDesign
-from sparsecv_mio.certificate.unit_columns import CANDIDATE_RTOL, CANDIDATE_SHARE, gram_fits, moments
+from sparsecv_mio.certificate.ridge_design import (
+    CANDIDATE_RTOL,
+    CANDIDATE_SHARE,
+    IDENTITY_ROWS,
+    NO_ROWS,
+    RidgeDesign,
+    gram_fits,
+    moments,
+)
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.units import CROSSING_RTOL
 
@@ -308,16 +315,8 @@ def _can_enumerate(checks: Checks, values: SupportValues, taus: Sequence[int], g
     return not reason
 
 
-def check_near_list(checks: Checks, record: NearRecord, design: Design) -> bool:
-    """Check the listed models, the claims about each size and, by enumeration, the completeness of the list.
-
-    The result is False if the folds of a list by CV error are missing.
-    """
-    checks.require(record.by in ("cv", "objective"), "by", "must be cv or objective")
-    by_folds = record.by == "cv"
-    if not checks.require(not by_folds or design.plan is not None, "folds", "is null although the list is by CV error"):
-        return False
-    values = make_values(design, record.gamma, design.plan if by_folds else None)
+def _check_request(checks: Checks, record: NearRecord, values: SupportValues) -> None:
+    """Check the sizes, gamma and status of a list against the request."""
     taus = [size.tau for size in record.sizes]
     wanted_sizes = sorted({min(tau, values.design.terms) for tau in record.request.taus})
     checks.require(taus == wanted_sizes, "sizes", f"has the sizes {taus}, but {wanted_sizes} were requested")
@@ -334,7 +333,20 @@ def check_near_list(checks: Checks, record: NearRecord, design: Design) -> bool:
     if record.status != "proved":
         checks.leaves("not checked: whether a limit ended the run", "status")
     checks.end_part("sizes, gamma and status")
-    every = _can_enumerate(checks, values, taus, 1)
+
+
+def check_near_list(checks: Checks, record: NearRecord, design: Design) -> bool:
+    """Check the listed models, the claims about each size and, by enumeration, the completeness of the list.
+
+    The result is False if the folds of a list by CV error are missing.
+    """
+    checks.require(record.by in ("cv", "objective"), "by", "must be cv or objective")
+    by_folds = record.by == "cv"
+    if not checks.require(not by_folds or design.plan is not None, "folds", "is null although the list is by CV error"):
+        return False
+    values = make_values(design, record.gamma, design.plan if by_folds else None)
+    _check_request(checks, record, values)
+    every = _can_enumerate(checks, values, [size.tau for size in record.sizes], 1)
     for i, size in enumerate(record.sizes):
         checks.tell(i, len(record.sizes))
         path = f"sizes[{i}]."

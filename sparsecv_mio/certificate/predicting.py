@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray, unmask
-from sparsecv_mio.certificate import json_text, parts
+from sparsecv_mio.certificate import parts
 from sparsecv_mio.data.dataset import KEPT, Dataset
 from sparsecv_mio.data.number_format import POINT, parse_cells
 from sparsecv_mio.digits import plural, several
@@ -40,8 +40,8 @@ FEW_DIGITS = 1e-8  # rounding of predictions, as a share of the largest one, fro
 class LinearModel:
     """A record that predicts: coefficients by column name, in units of the file."""
 
-    coefficients: json_text.Coefficients
-    intercept: json_text.Number
+    coefficients: parts.Coefficients
+    intercept: parts.Number
     data: parts.DataInfo
 
     @property

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 
-from sparsecv_mio.certificate import json_text, parts
+from sparsecv_mio.certificate import parts
 from sparsecv_mio.certificate.inference_parts import Baselines, Bootstrap, Inference, StabilitySelection
 from sparsecv_mio.certificate.predicting import DrawnSearch, LinearModel
 from sparsecv_mio.digits import format_interval, format_number, format_share, several
@@ -44,10 +44,10 @@ class Classes:
 
     negative: str
     positive: str
-    null_error: json_text.Number
-    accuracy: json_text.Number | None = None
-    auc: json_text.Number | None = None
-    brier: json_text.Number | None = None
+    null_error: parts.Number
+    accuracy: parts.Number | None = None
+    auc: parts.Number | None = None
+    brier: parts.Number | None = None
     certified: Literal["log_loss"] = "log_loss"
 
 
@@ -58,7 +58,7 @@ class Counts:
     Half the deviance, `exp(m) - y m` minus its minimum, is `certified`.
     """
 
-    null_error: json_text.Number
+    null_error: parts.Number
     certified: Literal["half_deviance"] = "half_deviance"
 
 
@@ -70,7 +70,7 @@ class OneSe:
     simpler pair and the chosen pair were known accurately enough for the rule.
     """
 
-    standard_error: json_text.Number
+    standard_error: parts.Number
     estimate: bool = False
 
 
@@ -78,11 +78,11 @@ class OneSe:
 class BoundedPair:
     """A pair with its CV error and bounds."""
 
-    gamma: json_text.Gamma
-    tau: json_text.Count
-    cv_error: json_text.Bound
-    lower: json_text.Number
-    upper: json_text.Bound
+    gamma: parts.Gamma
+    tau: parts.Count
+    cv_error: parts.Bound
+    lower: parts.Number
+    upper: parts.Bound
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,9 @@ class Least(BoundedPair):
     The fields have the meaning of those of a `Record` without another rule: `lower <= min h over the grid <= upper`.
     """
 
-    gap: json_text.Bound
-    tie_width: json_text.Number
-    allowance: json_text.Number
+    gap: parts.Bound
+    tie_width: parts.Number
+    allowance: parts.Number
     estimate: bool = False
 
 
@@ -102,11 +102,11 @@ class Least(BoundedPair):
 class Refit:
     """The full-data fit of `support`: `lower <= min f <= objective`, `objective = f(support)`."""
 
-    gamma: json_text.Gamma
-    tau: json_text.Count
-    objective: json_text.Number
-    lower: json_text.Number
-    upper: json_text.Bound
+    gamma: parts.Gamma
+    tau: parts.Count
+    objective: parts.Number
+    lower: parts.Number
+    upper: parts.Bound
     proved: bool
 
 
@@ -129,10 +129,10 @@ class DescentStep:
     """
 
     move: str
-    gamma: json_text.Gamma
-    tau: json_text.Count
-    upper: json_text.Bound
-    cv_error: json_text.Bound = float("inf")
+    gamma: parts.Gamma
+    tau: parts.Count
+    upper: parts.Bound
+    cv_error: parts.Bound = float("inf")
     accepted: bool = True
 
 
@@ -149,11 +149,11 @@ class TableRow(BoundedPair):
     in older records.
     """
 
-    folds_decided: json_text.Count
-    folds: json_text.Count
+    folds_decided: parts.Count
+    folds: parts.Count
     estimate: bool = False
     status: parts.PairStatus | None = None
-    standard_error: json_text.Number | None = None
+    standard_error: parts.Number | None = None
 
 
 @dataclass(frozen=True)
@@ -166,15 +166,15 @@ class Region:
     requested gap, as for the whole grid.
     """
 
-    up_to_tau: json_text.Count | None
-    from_gamma: json_text.Gamma | None
-    gamma: json_text.Gamma
-    tau: json_text.Count
-    cv_error: json_text.Bound
-    lower: json_text.Number
-    upper: json_text.Bound
-    tie_width: json_text.Number
-    allowance: json_text.Number
+    up_to_tau: parts.Count | None
+    from_gamma: parts.Gamma | None
+    gamma: parts.Gamma
+    tau: parts.Count
+    cv_error: parts.Bound
+    lower: parts.Number
+    upper: parts.Bound
+    tie_width: parts.Number
+    allowance: parts.Number
 
 
 @dataclass(frozen=True)
@@ -186,9 +186,9 @@ class CertifiedSoFar:
     whichever is larger; it is null if there is no such part.
     """
 
-    solved: json_text.Count
-    excluded: json_text.Count
-    open: json_text.Count
+    solved: parts.Count
+    excluded: parts.Count
+    open: parts.Count
     region: Region | None
 
 
@@ -196,8 +196,8 @@ class CertifiedSoFar:
 class Loosest:
     """The pair with the smallest lower bound of the grid, which determines the gap; the first one in a tie."""
 
-    gamma: json_text.Gamma
-    tau: json_text.Count
+    gamma: parts.Gamma
+    tau: parts.Count
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class Advice:
 
     tau: str | None
     gamma: str | None
-    time_limit: json_text.Number | None
+    time_limit: parts.Number | None
 
 
 @dataclass(frozen=True)
@@ -219,8 +219,8 @@ class OuterAverage:
     """The averaged model made without an outer fold."""
 
     support: tuple[str, ...]
-    coefficients: json_text.Coefficients
-    intercept: json_text.Number
+    coefficients: parts.Coefficients
+    intercept: parts.Number
 
 
 @dataclass(frozen=True)
@@ -231,13 +231,13 @@ class NestedFold:
     `average` is the averaged model, if one was requested; `error` then belongs to it.
     """
 
-    fold: json_text.Count
-    gamma: json_text.Gamma
-    tau: json_text.Count
+    fold: parts.Count
+    gamma: parts.Gamma
+    tau: parts.Count
     support: tuple[str, ...]
-    cv_error: json_text.Bound
+    cv_error: parts.Bound
     status: str
-    error: json_text.Number
+    error: parts.Number
     average: OuterAverage | None = None
 
 
@@ -249,11 +249,11 @@ class NestedClasses:
     meaning as in `Classes`, over the rows of all outer folds together; `auc` is null if these rows have one class.
     """
 
-    lower: json_text.Number
-    upper: json_text.Bound
-    accuracy: json_text.Number
-    auc: json_text.Number | None
-    brier: json_text.Number
+    lower: parts.Number
+    upper: parts.Bound
+    accuracy: parts.Number
+    auc: parts.Number | None
+    brier: parts.Number
 
 
 @dataclass(frozen=True)
@@ -266,9 +266,9 @@ class Nested:
     """
 
     outer: parts.FoldInfo
-    error: json_text.Number
-    standard_error: json_text.Number | None
-    optimism: json_text.Number | None
+    error: parts.Number
+    standard_error: parts.Number | None
+    optimism: parts.Number | None
     folds: tuple[NestedFold, ...]
     classes: NestedClasses | None = None
 
@@ -283,13 +283,13 @@ class GammaPiece:
     the answer.
     """
 
-    tau: json_text.Count
-    low: json_text.PositiveGamma
-    high: json_text.PositiveGamma
-    lower: json_text.Number
-    at_low: json_text.Bound
-    at_high: json_text.Bound
-    supports: tuple[json_text.Count, ...] | None
+    tau: parts.Count
+    low: parts.PositiveGamma
+    high: parts.PositiveGamma
+    lower: parts.Number
+    at_low: parts.Bound
+    at_high: parts.Bound
+    supports: tuple[parts.Count, ...] | None
 
 
 @dataclass(frozen=True)
@@ -300,27 +300,27 @@ class Continuous:
     error of the reported tau at those gammas, ascending, at which it was computed.
     """
 
-    low: json_text.PositiveGamma
-    high: json_text.PositiveGamma
-    gap: json_text.Number
+    low: parts.PositiveGamma
+    high: parts.PositiveGamma
+    gap: parts.Number
     supports: tuple[tuple[str, ...], ...]
     pieces: tuple[GammaPiece, ...]
-    curve_gammas: tuple[json_text.PositiveGamma, ...] = ()
-    curve_errors: tuple[json_text.Number, ...] = ()
+    curve_gammas: tuple[parts.PositiveGamma, ...] = ()
+    curve_errors: tuple[parts.Number, ...] = ()
 
 
 @dataclass(frozen=True)
 class PathRow:
     """The full-data best subset of one (gamma, tau): `lower <= min f <= upper`, `objective = f(support)`."""
 
-    gamma: json_text.Gamma
-    tau: json_text.Count
+    gamma: parts.Gamma
+    tau: parts.Count
     support: tuple[str, ...]
-    coefficients: json_text.Coefficients
-    intercept: json_text.Number
-    objective: json_text.Number
-    lower: json_text.Number
-    upper: json_text.Bound
+    coefficients: parts.Coefficients
+    intercept: parts.Number
+    objective: parts.Number
+    lower: parts.Number
+    upper: parts.Bound
     proved: bool
 
 
@@ -336,12 +336,12 @@ class AveragedPair:
     these subsets are not known to be optimal.
     """
 
-    gamma: json_text.Gamma
-    tau: json_text.Count
-    distance: json_text.Bound
-    weight: json_text.Number
-    fit: json_text.Count | None
-    folds: tuple[json_text.Count, ...]
+    gamma: parts.Gamma
+    tau: parts.Count
+    distance: parts.Bound
+    weight: parts.Number
+    fit: parts.Count | None
+    folds: tuple[parts.Count, ...]
     estimate: bool
 
     def model(self, place: int) -> tuple[float, int]:
@@ -357,8 +357,8 @@ class WithinFolds:
     held-out rows.
     """
 
-    folds: tuple[json_text.Count, ...]
-    error: json_text.Number
+    folds: tuple[parts.Count, ...]
+    error: parts.Number
 
 
 @dataclass(frozen=True)
@@ -376,10 +376,10 @@ class Average:
 
     supports: tuple[tuple[str, ...], ...]
     pairs: tuple[AveragedPair, ...]
-    allowed: json_text.Number
-    missed: json_text.Number
+    allowed: parts.Number
+    missed: parts.Number
     model: PathRow
-    fewer: json_text.Number | None
+    fewer: parts.Number | None
     within_folds: WithinFolds | None = None
 
     @property
@@ -446,18 +446,18 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
 
     schema: str
     status: str
-    gamma: json_text.Gamma
-    tau: json_text.Count
-    cv_error: json_text.Bound
-    lower: json_text.Number
-    upper: json_text.Bound
-    gap: json_text.Bound
-    tie_width: json_text.Number
-    allowance: json_text.Number
-    r_squared: json_text.Number | None
+    gamma: parts.Gamma
+    tau: parts.Count
+    cv_error: parts.Bound
+    lower: parts.Number
+    upper: parts.Bound
+    gap: parts.Bound
+    tie_width: parts.Number
+    allowance: parts.Number
+    r_squared: parts.Number | None
     support: tuple[str, ...]
-    coefficients: json_text.Coefficients
-    intercept: json_text.Number
+    coefficients: parts.Coefficients
+    intercept: parts.Number
     one_se: OneSe | None
     refit: Refit
     table: tuple[TableRow, ...]
@@ -474,13 +474,13 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     region: Region | None = None
     advice: Advice | None = None
     nested: Nested | None = None
-    mae: json_text.Number | None = None
+    mae: parts.Number | None = None
     stability: parts.Stability | None = None
     continuous: Continuous | None = None
     least: Least | None = None
     least_folds: parts.ChosenFolds | None = None
     average: Average | None = None
-    training_gap: json_text.Number | None = None
+    training_gap: parts.Number | None = None
     loosest: Loosest | None = None
     classes: Classes | None = None
     counts: Counts | None = None

@@ -27,8 +27,7 @@ from sparsecv_mio.certificate.glm_design import FitStore, GlmDesign
 from sparsecv_mio.certificate.read_back import StoredRecord
 from sparsecv_mio.certificate.records import PathRow, Record, Refit
 from sparsecv_mio.certificate.restrictions import restrictions_of
-from sparsecv_mio.certificate.ridge_design import NO_ROWS, RidgeDesign
-from sparsecv_mio.certificate.unit_columns import LEAST_CONDITION, penalties
+from sparsecv_mio.certificate.ridge_design import LEAST_CONDITION, NO_ROWS, RidgeDesign, penalties
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.model_space import NONE

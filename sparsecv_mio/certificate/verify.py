@@ -17,55 +17,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparsecv_mio.arrays import ArrowTable
+from sparsecv_mio.certificate import claims, optimality, read_back, refits
 from sparsecv_mio.certificate.averages import check_average
 from sparsecv_mio.certificate.baseline_checks import check_baselines
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks, EnumerationLevel, VerifyReport
-from sparsecv_mio.certificate.claims import (
-    ReportedPair,
-    check_claims,
-    check_grid,
-    check_quality,
-    check_requested_grid,
-    check_target,
-    find_row,
-    reported_pairs,
-)
 from sparsecv_mio.certificate.design import Design, HeldOut, Model, Support
 from sparsecv_mio.certificate.draw_summaries import check_draws
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.near_records import check_common, check_near_list
 from sparsecv_mio.certificate.nested_models import check_nested, check_weights
-from sparsecv_mio.certificate.optimality import (
-    Optimality,
-    check_by_enumeration,
-    check_partition,
-    check_refined_pair,
-    check_surface,
-)
 from sparsecv_mio.certificate.own_rows import adapt_to_expanded_table, checked_rows, fold_preprocessing
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, GridRequest, JsonRecord, Side, reading_info
 from sparsecv_mio.certificate.predicting import probabilities
-from sparsecv_mio.certificate.read_back import (
-    StoredRecord,
-    adapt_to_record_loss,
-    apply_weights_and_folds,
-    data_of,
-    folds_again,
-    has_weights,
-    weighted_again,
-    with_classes_as_in_folds,
-)
 from sparsecv_mio.certificate.records import Record, TableRow
-from sparsecv_mio.certificate.refits import (
-    check_allowed,
-    check_fit,
-    check_neighbours,
-    check_objective,
-    check_optimum,
-    check_signs,
-    checked_support,
-    make_design,
-)
 from sparsecv_mio.certificate.restrictions import check_supports, reference_levels
 from sparsecv_mio.certificate.ridge_design import RidgeDesign
 from sparsecv_mio.certificate.single_fits import verify_fit
@@ -88,8 +52,8 @@ FRAME_ADVICE = "; pandas 2 rounds some numbers of a file, so a record of a file 
 
 
 def verify(
-    record: StoredRecord, dataset: str | Path | pd.DataFrame | ArrowTable | Dataset, folds: AnyFolds | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    record: read_back.StoredRecord, dataset: str | Path | pd.DataFrame | ArrowTable | Dataset,
+    folds: AnyFolds | None = None, progress: Callable[[int, int], None] | None = None,
 ) -> VerifyReport:  # fmt: skip
     """Return the result of checking a record of `solve`, `path`, `fit` or `near` against its data.
 
@@ -130,20 +94,20 @@ def verify(
     if not isinstance(record, JsonRecord):
         raise BadInput(f"{type(record).__name__} is not a record; read_record reads a record from its file")
     checks = Checks(progress=progress, data_advice="" if isinstance(dataset, str | Path | Dataset) else FRAME_ADVICE)
-    dataset = data_of(record, dataset)
+    dataset = read_back.data_of(record, dataset)
     try:
         check_supports(record)
     except CorruptStore as error:
         checks.require(False, "support", str(error).removeprefix("record: "))
         return checks.report(None)
-    dataset = adapt_to_record_loss(record, dataset)
+    dataset = read_back.adapt_to_record_loss(record, dataset)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # an altered number may be arbitrarily large
         rows = _rows_and_folds(checks, record, dataset, folds)
         complete = rows is not None and _check_claims(checks, record, *rows)
     return checks.report(record if complete else None)
 
 
-def _check_claims(checks: Checks, record: StoredRecord, dataset: Dataset, plan: FoldPlan | None) -> bool:
+def _check_claims(checks: Checks, record: read_back.StoredRecord, dataset: Dataset, plan: FoldPlan | None) -> bool:
     """Check the claims of a record about its data; return True if every check could be completed."""
     asked = record.side if isinstance(record, FitRecord) else record.request
     if asked is not None and asked.reference:
@@ -153,13 +117,13 @@ def _check_claims(checks: Checks, record: StoredRecord, dataset: Dataset, plan: 
     if not _check_restrictions(checks, record, dataset):
         return False
     rows = np.arange(dataset.n) if plan is None or isinstance(record, NearRecord) else plan.all_scored
-    if not check_target(checks, record, dataset, rows):
+    if not claims.check_target(checks, record, dataset, rows):
         return False
-    check_requested_grid(checks, record.request, record.data.p)
+    claims.check_requested_grid(checks, record.request, record.data.p)
     if isinstance(record, Record):
         assert plan is not None
         return _verify_search(checks, record, dataset, plan)
-    design = make_design(record, dataset, plan, checks.tell)
+    design = refits.make_design(record, dataset, plan, checks.tell)
     if isinstance(record, NearRecord):
         return check_near_list(checks, record, design)
     if isinstance(record, PathRecord):
@@ -170,42 +134,42 @@ def _check_claims(checks: Checks, record: StoredRecord, dataset: Dataset, plan: 
 
 
 def _rows_and_folds(
-    checks: Checks, record: StoredRecord, dataset: Dataset, folds: AnyFolds | None
+    checks: Checks, record: read_back.StoredRecord, dataset: Dataset, folds: AnyFolds | None
 ) -> tuple[Dataset, FoldPlan | None] | None:
     """Return the data with weights, and the folds; None if they differ from those of the record."""
     info = None if isinstance(record, PathRecord | FitRecord) else record.folds
     if info is None:  # the given folds belong to another record
-        dataset, folds = weighted_again(record.data, dataset), None
-    elif has_weights(record.data, dataset):
-        dataset, folds = apply_weights_and_folds(record.data, info, dataset, folds)
+        dataset, folds = read_back.weighted_again(record.data, dataset), None
+    elif read_back.has_weights(record.data, dataset):
+        dataset, folds = read_back.apply_weights_and_folds(record.data, info, dataset, folds)
     if not _check_data(checks, record.data, dataset):
         return None
     if info is None:
         return dataset, None
-    dataset = with_classes_as_in_folds(info, dataset)
-    plan = folds_again(info, dataset, folds)
-    for pair in reported_pairs(record) if isinstance(record, Record) else ():
+    dataset = read_back.with_classes_as_in_folds(info, dataset)
+    plan = read_back.folds_again(info, dataset, folds)
+    for pair in claims.reported_pairs(record) if isinstance(record, Record) else ():
         checks.require(len(pair.folds) == plan.k, pair.name, f"has {len(pair.folds)} entries for {plan.k} folds")
     return (dataset, plan) if _check_folds(checks, info, plan) else None
 
 
 def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> bool:
-    check_claims(checks, record, dataset, plan)
-    check_partition(checks, record)
-    check_refined_pair(checks, record)
-    design = whole = make_design(record, dataset, plan, checks.tell)
+    claims.check_claims(checks, record, dataset, plan)
+    optimality.check_partition(checks, record)
+    optimality.check_refined_pair(checks, record)
+    design = whole = refits.make_design(record, dataset, plan, checks.tell)
     if fold_preprocessing(record):
         own = checked_rows(checks, record, dataset, plan)
         if own is None:
             return False
-        design = make_design(adapt_to_expanded_table(record), own.dataset, own.folds, checks.tell)
+        design = refits.make_design(adapt_to_expanded_table(record), own.dataset, own.folds, checks.tell)
     placed = []
-    for pair in reported_pairs(record):
+    for pair in claims.reported_pairs(record):
         supports = _fold_supports(checks, pair, design)
         if supports is None:
             return False
         placed.append((pair, supports))
-    afresh = Optimality(checks, record, design, placed)
+    afresh = optimality.Optimality(checks, record, design, placed)
     level, reason = afresh.choose_level()
     for pair, supports in placed:
         _check_fold_losses(checks, record, pair, design, supports, level)
@@ -222,26 +186,26 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
 
 
 def _check_optima(
-    checks: Checks, record: Record, whole: Design, afresh: Optimality, level: EnumerationLevel, reason: str
+    checks: Checks, record: Record, whole: Design, afresh: optimality.Optimality, level: EnumerationLevel, reason: str
 ) -> None:
     """Check the optimality in folds and on all rows; `reason` states why the comparisons are not complete."""
     model = _refit(checks, record, whole)
     if level is EnumerationLevel.NEIGHBOURS:
         checks.caveat = f"optimality not verified ({reason})"
         afresh.neighbours()
-        if model is not None and check_neighbours(checks, whole, record.refit, model, "refit."):
+        if model is not None and refits.check_neighbours(checks, whole, record.refit, model, "refit."):
             checks.end_part("no exchange of one column gives an objective below `lower` of the fit on all rows")
         return
     if level is EnumerationLevel.PAIR:
         words = "the optimality of the reported pair is verified"
         checks.caveat = f"optimality over the grid not verified ({reason}); {words}"
-    if check_optimum(checks, whole, record.refit, "refit.", whole.positions(record.support) or ()):
+    if refits.check_optimum(checks, whole, record.refit, "refit.", whole.positions(record.support) or ()):
         checks.end_part(f"lower and upper of the fit on all rows, by {whole.how} all supports")
     else:
         checks.caveat = checks.caveat or "optimality of the fit on all rows not verified"
     afresh.enumerate(level)
     if isinstance(afresh.design, RidgeDesign):
-        check_by_enumeration(checks, record, afresh.design, afresh.truth)
+        optimality.check_by_enumeration(checks, record, afresh.design, afresh.truth)
 
 
 def _check_data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
@@ -323,20 +287,20 @@ def _check_folds(checks: Checks, info: FoldInfo, plan: FoldPlan) -> bool:
     return checks.end_part(f"folds: {plan.k} folds, rebuilt from {info.spec!r}, with the same digest")
 
 
-def _fold_supports(checks: Checks, pair: ReportedPair, design: Design) -> list[Support] | None:
+def _fold_supports(checks: Checks, pair: claims.ReportedPair, design: Design) -> list[Support] | None:
     """Return the supports of the folds of a pair as positions; None, with a failure, if one is invalid."""
     which, tau, supports = pair.folds.which.tolist(), pair.known.tau, dict[int, Support]()
     for number in dict.fromkeys(which):  # few supports occur in many folds
         path = f"{pair.name}[{which.index(number)}]."
-        support = checked_support(checks, design, pair.folds.supports[number], tau, f"{path}support")
-        if support is None or not check_allowed(checks, design, support, tau, path):
+        support = refits.checked_support(checks, design, pair.folds.supports[number], tau, f"{path}support")
+        if support is None or not refits.check_allowed(checks, design, support, tau, path):
             return None
         supports[number] = support
     return [supports[number] for number in which]
 
 
 def _check_fold_losses(
-    checks: Checks, record: Record, pair: ReportedPair, design: Design, supports: list[Support],
+    checks: Checks, record: Record, pair: claims.ReportedPair, design: Design, supports: list[Support],
     level: EnumerationLevel,
 ) -> None:  # fmt: skip
     """Check the held-out losses of the folds of a pair, their mean, and the quality of the predictions."""
@@ -348,11 +312,11 @@ def _check_fold_losses(
         scored, data = design.folds.order[: design.folds.scored], design.dataset
         weights = None if data.row_weights is None else data.row_weights[scored]
         chances = probabilities(losses.predictors + data.row_offsets(scored))
-        check_quality(checks, record.classes, data.y[scored], chances, weights, "classes.")
+        claims.check_quality(checks, record.classes, data.y[scored], chances, weights, "classes.")
         checks.end_part("accuracy, AUC and Brier score of the held-out predictions")
 
 
-def _check_losses_by_fold(checks: Checks, pair: ReportedPair, design: Design, losses: HeldOut) -> None:
+def _check_losses_by_fold(checks: Checks, pair: claims.ReportedPair, design: Design, losses: HeldOut) -> None:
     """Check the held-out loss of every fold."""
     said = pair.folds.error
     is_finite = np.isfinite(said)  # an unsolved fold may have no model with a finite held-out loss
@@ -366,14 +330,14 @@ def _check_losses_by_fold(checks: Checks, pair: ReportedPair, design: Design, lo
 
 
 def _check_mean_loss(
-    checks: Checks, record: Record, pair: ReportedPair, design: Design, losses: HeldOut,
+    checks: Checks, record: Record, pair: claims.ReportedPair, design: Design, losses: HeldOut,
     level: EnumerationLevel,
 ) -> None:  # fmt: skip
     """Check the CV error and the mean absolute error of a pair, which are means over the scored rows."""
     said, total = pair.folds.error, design.scored.total
     sum_of = float(said.sum()) / total
     mean = float(losses.losses.sum()) / total if np.isfinite(said).all() else np.inf
-    own = find_row(pair.known, record.table)
+    own = claims.find_row(pair.known, record.table)
     if own is not None and own.folds_decided < own.folds:
         if level is EnumerationLevel.NEIGHBOURS:  # otherwise the interval is proved
             _note_moved_estimate(checks, pair, own, mean)
@@ -386,14 +350,14 @@ def _check_mean_loss(
     checks.end_part(f"{pair.path}cv_error" + ("" if mae is None or losses.mae is None else ", mae"))
 
 
-def _check_signs_of_folds(checks: Checks, pair: ReportedPair, design: Design, supports: list[Support]) -> None:
+def _check_signs_of_folds(checks: Checks, pair: claims.ReportedPair, design: Design, supports: list[Support]) -> None:
     for fold, support in enumerate(supports if design.allowed is not None else []):
         model = design.refit(support, pair.known.gamma, design.folds.train_rows(fold))
-        if not check_signs(checks, design, support, model, f"{pair.name}[{fold}]."):
+        if not refits.check_signs(checks, design, support, model, f"{pair.name}[{fold}]."):
             return
 
 
-def _note_moved_estimate(checks: Checks, pair: ReportedPair, own: TableRow, mean: float) -> None:
+def _note_moved_estimate(checks: Checks, pair: claims.ReportedPair, own: TableRow, mean: float) -> None:
     """Record that the interval of an estimate, which was moved into it, is only read."""
     if own.lower - ACCURATE_RTOL * mean <= mean <= own.upper + ACCURATE_RTOL * mean:
         return
@@ -407,9 +371,9 @@ def _refit(checks: Checks, record: Record, design: Design) -> Model | None:
     for name in ("gamma", "tau"):
         said, answered = getattr(refit, name), getattr(record, name)
         checks.require(said == answered, f"refit.{name}", f"is {said!r}, but the answer has {answered!r}")
-    model = check_fit(checks, design, record, refit)
+    model = refits.check_fit(checks, design, record, refit)
     if model is not None:
-        check_objective(checks, design, refit, model, record.request.gap, "refit.")
+        refits.check_objective(checks, design, refit, model, record.request.gap, "refit.")
         checks.end_part("coefficients, intercept and objective of the fit on all rows")
     return model
 
@@ -419,23 +383,23 @@ def _verify_path(checks: Checks, record: PathRecord, design: Design) -> None:
     request, pieces = record.request, () if record.surface is None else record.surface.pieces
     reason = design.full_data_obstacle(list(request.taus), len(request.gammas))
     checks.caveat = f"optimality not verified ({reason})" if reason else ""
-    check_grid(checks, request, record.path, "path")
+    claims.check_grid(checks, request, record.path, "path")
     every = all(row.proved for row in record.path) and all(piece.proved for piece in pieces)
     words = f"is {record.status}, but {'every' if every else 'not every'} subset of the path is certified optimal"
     checks.require(every == (record.status == "proved"), "status", words)
     checks.end_part("requested grid and status")
     for i, row in enumerate(record.path):
         checks.tell(i, len(record.path))
-        model = check_fit(checks, design, row, row, f"path[{i}].")
+        model = refits.check_fit(checks, design, row, row, f"path[{i}].")
         if model is not None:
-            check_objective(checks, design, row, model, request.gap, f"path[{i}].")
+            refits.check_objective(checks, design, row, model, request.gap, f"path[{i}].")
         if reason and model is not None:
-            check_neighbours(checks, design, row, model, f"path[{i}].")
+            refits.check_neighbours(checks, design, row, model, f"path[{i}].")
     checks.end_part(f"coefficients, intercept and objective of {len(record.path)} fits on all rows")
     if not reason:
         reason = _check_optima_of_path(checks, record, design)
     if isinstance(design, RidgeDesign):
-        check_surface(checks, record, design, not reason)
+        optimality.check_surface(checks, record, design, not reason)
 
 
 def _check_optima_of_path(checks: Checks, record: PathRecord, design: Design) -> str:
@@ -444,7 +408,7 @@ def _check_optima_of_path(checks: Checks, record: PathRecord, design: Design) ->
     for i, row in enumerate(record.path):
         checks.tell(i, len(record.path))
         start, begun = design.positions(row.support) or (), design.n_fits
-        if not check_optimum(checks, design, row, f"path[{i}].", start, fits_left):
+        if not refits.check_optimum(checks, design, row, f"path[{i}].", start, fits_left):
             checks.caveat = f"optimality not verified ({design.limit_words})"
             return design.limit_words
         fits_left -= design.n_fits - begun

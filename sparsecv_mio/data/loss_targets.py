@@ -13,7 +13,7 @@ from sparsecv_mio.data.dataset import KEPT, MULTIPLICITY, Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.number_format import POINT
 from sparsecv_mio.data.reading_options import YES_AND_NO
-from sparsecv_mio.data.weights import check_rows, read_numbers, weights_of, with_class_weight
+from sparsecv_mio.data.weights import check_row_values, read_numbers, weights_of, with_class_weight
 from sparsecv_mio.digits import MOST_NAMED
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.targets import NO_TARGET_COLUMNS, Loss, TargetColumns
@@ -310,28 +310,28 @@ def _check_stored(dataset: Dataset, option: str, name: str, subject: str) -> Non
         raise BadInput(f"{option}: {name!r} is not stored with these data; read the data with aux=({name!r},)")
 
 
-def _read_column(dataset: Dataset, option: str, name: str, kind: str) -> FloatArray:
+def _read_option_column(dataset: Dataset, option: str, name: str, kind: str) -> FloatArray:
     advice = f"; give {kind}, or remove the row"
     return read_numbers(weights_of(dataset, name), POINT, f"{option}: column {name!r}", advice)
 
 
 def read_exposures(dataset: Dataset, name: str) -> FloatArray:
     """Return the checked exposures from a column in `aux`."""
-    exposures = _read_column(dataset, "exposure", name, "a number above 0")
+    exposures = _read_option_column(dataset, "exposure", name, "a number above 0")
     _check_exposures(exposures, f"exposure: column {name!r}")
     return exposures
 
 
 def _check_exposures(exposures: FloatArray, who: str) -> None:
     are_valid = (exposures >= 1.0 / MOST_EXPOSURE) & (exposures <= MOST_EXPOSURE)
-    check_rows(exposures, are_valid, who, "; give numbers above 0 and at most 1e12, or remove the row")
+    check_row_values(exposures, are_valid, who, "; give numbers above 0 and at most 1e12, or remove the row")
 
 
 def read_offsets(dataset: Dataset, name: str) -> FloatArray:
     """Return the exponentials of the checked offsets from a column in `aux`."""
-    offsets = _read_column(dataset, "offset", name, "a number")
+    offsets = _read_option_column(dataset, "offset", name, "a number")
     remedy = "; give numbers from -27.6 to 27.6 (subtract the same number from every offset), or remove the row"
-    check_rows(offsets, np.abs(offsets) <= np.log(MOST_EXPOSURE), f"offset: column {name!r}", remedy)
+    check_row_values(offsets, np.abs(offsets) <= np.log(MOST_EXPOSURE), f"offset: column {name!r}", remedy)
     return np.asarray(np.exp(offsets))
 
 
@@ -442,12 +442,12 @@ def _read_trials(dataset: Dataset, trials: str) -> FloatArray:
         raise BadInput(
             f"trials: target {dataset.target!r} has text values; give the column with the successes of each row"
         )
-    y, counts = dataset.y, _read_column(dataset, "trials", trials, "a whole number of trials for each row")
+    y, counts = dataset.y, _read_option_column(dataset, "trials", trials, "a whole number of trials for each row")
     are_valid = (counts >= 1.0) & (counts <= MOST_TRIALS) & (counts % 1.0 == 0.0)
     remedy = "; give whole numbers from 1 to 1e9, or remove the row"
-    check_rows(counts, are_valid, f"trials: column {trials!r}", remedy)
+    check_row_values(counts, are_valid, f"trials: column {trials!r}", remedy)
     remedy = f"; give the number of successes, a whole number from 0 to {trials!r}"
-    check_rows(y, (y >= 0.0) & (y <= counts) & (y % 1.0 == 0.0), f"trials: target {dataset.target!r}", remedy)
+    check_row_values(y, (y >= 0.0) & (y <= counts) & (y % 1.0 == 0.0), f"trials: target {dataset.target!r}", remedy)
     for outcomes, name in ((y, "success"), (counts - y, "failure")):
         if not outcomes.any():
             raise BadInput(f"trials: target {dataset.target!r} has no {name}; give rows of both outcomes")

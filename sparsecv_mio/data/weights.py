@@ -70,7 +70,7 @@ def read_numbers(cells: ArrayLike, number_format: NumberFormat, name: str, advic
         raise BadInput(f"{name} must hold numbers only: {error}".splitlines()[0]) from None
 
 
-def check_rows(values: FloatArray, are_valid: BoolArray, who: str, remedy: str) -> None:
+def check_row_values(values: FloatArray, are_valid: BoolArray, who: str, remedy: str) -> None:
     """Raise `BadInput` that names the first row with an invalid value."""
     wrong = np.flatnonzero(~are_valid)
     if wrong.size:
@@ -103,7 +103,7 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
     numbers = np.full(data.n, numbers) if numbers.ndim == 0 else numbers
     if numbers.shape != (data.n,):
         raise BadInput(f"{name} has the shape {numbers.shape} but the data have {data.n} rows; give one weight per row")
-    check_rows(numbers, (numbers >= 0.0) & np.isfinite(numbers), name, HOW)
+    check_row_values(numbers, (numbers >= 0.0) & np.isfinite(numbers), name, HOW)
     if not numbers.any():
         raise BadInput(f"{name}: the weights are all zero{HOW}")
     least, most = float(numbers[numbers > 0.0].min()), float(numbers.max())

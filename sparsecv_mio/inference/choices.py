@@ -25,8 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sparsecv_mio.certificate.inference_parts import ChosenModel, FailedDraw
-from sparsecv_mio.certificate.json_text import decode, plain
-from sparsecv_mio.certificate.parts import Status
+from sparsecv_mio.certificate.parts import Status, decode, plain
 from sparsecv_mio.certificate.read_back import rows_and_folds_of_record
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.folds import AnyFolds, inner_folds

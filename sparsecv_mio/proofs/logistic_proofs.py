@@ -38,20 +38,8 @@ from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
 from sparsecv_mio.problem.glm_refit import REFIT_QUICK, RefitRows, fit_roughly
 from sparsecv_mio.problem.objective import scales
 from sparsecv_mio.problem.row_losses import HALVINGS, LOG_LOSS
+from sparsecv_mio.proofs import threshold_trees
 from sparsecv_mio.proofs.proof_lines import PairProof, PairStatements, proof_head
-from sparsecv_mio.proofs.threshold_trees import (
-    BITS,
-    NO_POINT,
-    PROOF_STEPS,
-    TOO_LARGE,
-    Point,
-    PointTree,
-    ProofTree,
-    Support,
-    TooLarge,
-    bound_by_costs,
-    round_to_bits,
-)
 from sparsecv_mio.trees.glm_subsets import GlmSubsets, make_subsets
 from sparsecv_mio.units import ACCURATE_RTOL, KEEP_RTOL, LOSS_ROUNDING, NEWTON_RTOL, TIE_RTOL
 
@@ -105,7 +93,7 @@ class ScaledRows:
         """Return 0, because proofs for logistic loss are checked without rounding."""
         return 0.0
 
-    def prove(self, gamma: float, above: Mapping[int, float]) -> Iterator[ProofTree]:
+    def prove(self, gamma: float, above: Mapping[int, float]) -> Iterator[threshold_trees.ProofTree]:
         """Yield trees on all rows that prove a threshold for every size."""
         return prove_logistic(self.make_problem(gamma), above)
 
@@ -122,7 +110,7 @@ class Worth:
 
     def bound(self, inside: BoolArray, free: BoolArray, room: int) -> float:
         """Return the bound of a node in which `room` of the free columns may be chosen."""
-        return bound_by_costs(self.base, self.costs, inside, free, room)
+        return threshold_trees.bound_by_costs(self.base, self.costs, inside, free, room)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +182,7 @@ class LogisticRows:
 
 
 @dataclass(eq=False)
-class LogisticTree(PointTree):
+class LogisticTree(threshold_trees.PointTree):
     """The tree of one size.
 
     Parameters
@@ -203,7 +191,7 @@ class LogisticTree(PointTree):
         Rows at one gamma.
     """
 
-    bits, bits_of_children = BITS[1:], BITS[4]
+    bits, bits_of_children = threshold_trees.BITS[1:], threshold_trees.BITS[4]
 
     rows: LogisticRows
 
@@ -215,7 +203,7 @@ class LogisticTree(PointTree):
             self._close(made)
             return
         self.listed.append(tuple(np.flatnonzero(columns).tolist()))
-        self.nodes.append(NO_POINT)
+        self.nodes.append(threshold_trees.NO_POINT)
 
     def _relax(
         self, inside: BoolArray, free: BoolArray, room: int, start: FloatArray
@@ -226,7 +214,7 @@ class LogisticTree(PointTree):
         b = np.where(inside | free, start, 0.0)
         here = best = rows.worth(b)
         point, value = b, _primal(here, b, inside, members, room)
-        for _ in range(PROOF_STEPS):
+        for _ in range(threshold_trees.PROOF_STEPS):
             least = best.bound(inside, free, room)
             if least >= self.bar or value - least <= ACCURATE_RTOL * value or value < self.bar - 0.5 * (value - least):
                 break
@@ -253,13 +241,13 @@ class LogisticTree(PointTree):
         yy = max(here.loss, float(c @ np.linalg.solve(G + np.eye(len(b)), c))) * 2.0
         form = Form(G, np.ascontiguousarray(c), yy, float(np.trace(G)) + 1e-12)
         moved, g, point, slopes = b.copy(), np.zeros(len(b)), np.zeros(len(b)), np.zeros(len(b))
-        relax(form, node, Accuracy(4.0 * yy, 1e-8, PROOF_STEPS), moved, g, point, slopes)
+        relax(form, node, Accuracy(4.0 * yy, 1e-8, threshold_trees.PROOF_STEPS), moved, g, point, slopes)
         return point
 
-    def _round_point(self, b: FloatArray, bits: int) -> Point:
-        exponent, whole = round_to_bits(b, self.rows.root, bits)
+    def _round_point(self, b: FloatArray, bits: int) -> threshold_trees.Point:
+        exponent, whole = threshold_trees.round_to_bits(b, self.rows.root, bits)
         worth = self.rows.worth(np.ldexp(whole, exponent) * self.rows.root)
-        return Point(exponent, whole, worth.base, worth.costs)
+        return threshold_trees.Point(exponent, whole, worth.base, worth.costs)
 
 
 def _primal(here: Worth, b: FloatArray, inside: BoolArray, free: IntArray, room: int) -> float:
@@ -270,7 +258,7 @@ def _primal(here: Worth, b: FloatArray, inside: BoolArray, free: IntArray, room:
 
 def prove_logistic(
     rows: LogisticRows, above: Mapping[int, float], most: tuple[int, int] = (MOST_STATED, MOST_TREE_NODES)
-) -> Iterator[ProofTree]:
+) -> Iterator[threshold_trees.ProofTree]:
     """Yield a tree for every size that proves its threshold.
 
     Parameters
@@ -290,8 +278,8 @@ def prove_logistic(
     for size, threshold in sorted(above.items()):
         tree = LogisticTree(size, threshold * (1.0 + NEWTON_RTOL) + rows.margin, most, rows)
         if not tree.solve(rows.q):
-            raise TooLarge(TOO_LARGE)
-        yield ProofTree(tree.nodes, {size: tree.listed}, {size: threshold}, tree.points)
+            raise threshold_trees.TooLarge(threshold_trees.TOO_LARGE)
+        yield threshold_trees.ProofTree(tree.nodes, {size: tree.listed}, {size: threshold}, tree.points)
 
 
 class _AtGamma:
@@ -300,13 +288,13 @@ class _AtGamma:
     def __init__(self, scaled: ScaledRows, plan: FoldPlan, gamma: float) -> None:
         self.scaled, self.plan, self.gamma = scaled, plan, gamma
         self.whole = scaled.make_problem(gamma)
-        self._scores: dict[tuple[int, Support], tuple[float, float]] = {}
+        self._scores: dict[tuple[int, threshold_trees.Support], tuple[float, float]] = {}
 
     def rows(self, fold: int) -> LogisticRows:
         """Return the training rows of a fold."""
         return self.scaled.make_problem(self.gamma, self.plan.train_rows(fold))
 
-    def score(self, fold: int, support: Support) -> tuple[float, float]:
+    def score(self, fold: int, support: threshold_trees.Support) -> tuple[float, float]:
         """Return the training objective of a support in a fold, and the loss of the scored rows."""
         if (fold, support) not in self._scores:
             rows = self.rows(fold)
@@ -316,7 +304,7 @@ class _AtGamma:
             self._scores[fold, support] = here.loss + float(b @ b), float(np.logaddexp(0.0, -m).sum())
         return self._scores[fold, support]
 
-    def all_scores(self, support: Support) -> tuple[FloatArray, FloatArray]:
+    def all_scores(self, support: threshold_trees.Support) -> tuple[FloatArray, FloatArray]:
         """Return the scores of a support in every fold."""
         scores = np.array([self.score(fold, support) for fold in range(self.plan.k)])
         return scores[:, 0], scores[:, 1]
@@ -340,7 +328,7 @@ class LogisticSearchProof(PairProof):
         for t in range(len(self.taus)):
             yield from self._pair(g, t, at)
 
-    def _best(self, rows: int, gamma: float, size: int) -> Support:
+    def _best(self, rows: int, gamma: float, size: int) -> threshold_trees.Support:
         """Return the best support of a size that the trees find, in a fold or (-1) on all rows."""
         every = np.arange(self.data.n) if rows < 0 else self.plan.train_rows(rows)
         subsets = self._subsets.get(rows)
@@ -375,8 +363,8 @@ class LogisticSearchProof(PairProof):
         return order
 
     def _find_best_tree(
-        self, pair: PairStatements, at: _AtGamma, first: Support, own: FloatArray
-    ) -> tuple[ProofTree, FloatArray] | None:
+        self, pair: PairStatements, at: _AtGamma, first: threshold_trees.Support, own: FloatArray
+    ) -> tuple[threshold_trees.ProofTree, FloatArray] | None:
         """Return the tree on all rows with the largest held-out losses, and these by fold; None if it gives none."""
         count, goal = int(self.same.sum()), self.goal * (1.0 + 2.0 * ACCURATE_RTOL)
         if count == 0:
@@ -388,7 +376,7 @@ class LogisticSearchProof(PairProof):
             limit = (FEW_STATED, STATED_NODES) if threshold > value else (MOST_STATED, MOST_TREE_NODES)
             try:
                 [tree] = self._prove(at.whole, -1, pair, threshold, limit)
-            except TooLarge:
+            except threshold_trees.TooLarge:
                 break
             low = self._losses(tree, at, threshold, own)
             total = float(low[self.same].sum())
@@ -401,13 +389,13 @@ class LogisticSearchProof(PairProof):
 
     def _prove(
         self, problem: LogisticRows, rows: int, pair: PairStatements, threshold: float, most: tuple[int, int]
-    ) -> list[ProofTree]:
-        def prove(above: Mapping[int, float]) -> Iterator[ProofTree]:
+    ) -> list[threshold_trees.ProofTree]:
+        def prove(above: Mapping[int, float]) -> Iterator[threshold_trees.ProofTree]:
             return prove_logistic(problem, above, most)
 
         return self.kept.prove(rows, pair.g, {pair.size: threshold}, prove)
 
-    def _losses(self, tree: ProofTree, at: _AtGamma, threshold: float, own: FloatArray) -> FloatArray:
+    def _losses(self, tree: threshold_trees.ProofTree, at: _AtGamma, threshold: float, own: FloatArray) -> FloatArray:
         """Return the bounds of the statement `loss` in every fold, for a support with objectives `own` there."""
         low = threshold - own
         for support in (support for of_size in tree.listed.values() for support in of_size):

@@ -44,8 +44,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
-from sparsecv_mio.certificate.json_text import read_json_value
-from sparsecv_mio.certificate.parts import GapStep, SourceWork
+from sparsecv_mio.certificate.parts import GapStep, SourceWork, read_json_value
 from sparsecv_mio.search.deadline import REPORT_SHARE
 from sparsecv_mio.search.state.cells import Archive, parse_json
 from sparsecv_mio.search.state.context import SearchState

@@ -36,7 +36,7 @@ FITS = SEARCH | {"fits", "near", "warmup"}
 REPORT = FITS | {"report", "inference"}
 INTERFACE = REPORT | {"proofs", "cli"}
 SATELLITES = {"check", "oracles", "batch"}
-RECORDS = ("json_text", "parts", "accuracy", "predicting", "fit_records", "inference_parts", "records")
+RECORDS = ("parts", "accuracy", "predicting", "fit_records", "inference_parts", "records")
 
 # A module may import the rooms of the longest entry that its own name starts with, and its own room.
 MAY_IMPORT: dict[str, set[str]] = {

@@ -29,8 +29,7 @@ from scipy.optimize import brentq
 
 from sparsecv_mio import model_space
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.certificate.json_text import plain, read_json_value
-from sparsecv_mio.certificate.parts import SourceWork, Work
+from sparsecv_mio.certificate.parts import SourceWork, Work, plain, read_json_value
 from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from sparsecv_mio.certificate.inference_parts import ChosenModel, FailedDraw
-from sparsecv_mio.certificate.json_text import decode, plain
+from sparsecv_mio.certificate.parts import decode, plain
 
 MODEL = ChosenModel(3, 0.1, 2, ("a", "b"), {"a": 1.0, "b": -2.0}, 0.5, "proved", 1e-5, 3.0)
 

@@ -15,8 +15,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.certificate.parts import ChosenFolds
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.restrictions import AllowedSupports
-from sparsecv_mio.certificate.ridge_design import RidgeDesign
-from sparsecv_mio.certificate.unit_columns import CANDIDATE_RTOL, CANDIDATE_SHARE, gram_fits, moments
+from sparsecv_mio.certificate.ridge_design import CANDIDATE_RTOL, CANDIDATE_SHARE, RidgeDesign, gram_fits, moments
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from runs import drawn, drawn_run, to_end
 
-from sparsecv_mio.certificate.json_text import plain, read_json_value
+from sparsecv_mio.certificate.parts import plain, read_json_value
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
