@@ -473,7 +473,7 @@ def _replacements(
 def check_common(checks: Checks, record: CommonRecord, design: Design) -> None:
     """Check the model of a subset that all folds share, its CV errors, the table and, if possible, all bounds."""
     check_fit(checks, design, record, record)
-    checks.end_part("coefficients and intercept of the fit on all rows")
+    checks.end_part("coefficients and intercept of the full-data fit")
     own = make_values(design, record.gamma, design.plan)
     taus = sorted({min(tau, own.design.terms) for tau in record.request.taus})
     _check_bounds_of_common(checks, record, own, taus)

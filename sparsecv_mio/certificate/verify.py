@@ -19,20 +19,19 @@ import numpy as np
 from sparsecv_mio.arrays import ArrowTable
 from sparsecv_mio.certificate import claims, optimality, read_back, refits
 from sparsecv_mio.certificate.averages import check_average
-from sparsecv_mio.certificate.baseline_checks import check_baselines
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks, EnumerationLevel, VerifyReport
 from sparsecv_mio.certificate.design import Design, HeldOut, Model, Support
-from sparsecv_mio.certificate.draw_summaries import check_draws
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
+from sparsecv_mio.certificate.inference_checks import check_baselines, check_draws
 from sparsecv_mio.certificate.near_records import check_common, check_near_list
 from sparsecv_mio.certificate.nested_models import check_nested, check_weights
 from sparsecv_mio.certificate.own_rows import adapt_to_expanded_table, checked_rows, fold_preprocessing
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, GridRequest, JsonRecord, Side, reading_info
 from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.certificate.records import Record, TableRow
+from sparsecv_mio.certificate.refits import verify_fit
 from sparsecv_mio.certificate.restrictions import check_supports, reference_levels
 from sparsecv_mio.certificate.ridge_design import RidgeDesign
-from sparsecv_mio.certificate.single_fits import verify_fit
 from sparsecv_mio.certificate.stable_models import check_stability
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -374,7 +373,7 @@ def _refit(checks: Checks, record: Record, design: Design) -> Model | None:
     model = refits.check_fit(checks, design, record, refit)
     if model is not None:
         refits.check_objective(checks, design, refit, model, record.request.gap, "refit.")
-        checks.end_part("coefficients, intercept and objective of the fit on all rows")
+        checks.end_part("coefficients, intercept and objective of the full-data fit")
     return model
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.baseline_checks import compare_with_pair
+from sparsecv_mio.certificate.inference_checks import compare_with_pair
 from sparsecv_mio.certificate.inference_parts import Baseline, Baselines
 from sparsecv_mio.certificate.own_rows import rows_of_record
 from sparsecv_mio.certificate.parts import package_version

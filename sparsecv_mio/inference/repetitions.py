@@ -1,7 +1,7 @@
 """The bootstrap of the whole procedure, stability selection, and inference by splits of the rows.
 
 Each of these three methods repeats, on draws of the rows, the procedure that gave a record, and summarises the models
-that the draws choose. The formulas are those of :mod:`sparsecv_mio.certificate.draw_summaries` and
+that the draws choose. The formulas are those of :mod:`sparsecv_mio.certificate.inference_checks` and
 :mod:`sparsecv_mio.inference.split_tests`.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.certificate.draw_summaries import summarise_bootstrap, summarise_stability_selection
+from sparsecv_mio.certificate.inference_checks import summarise_bootstrap, summarise_stability_selection
 from sparsecv_mio.certificate.inference_parts import (
     Bootstrap,
     DrawPlan,

@@ -48,7 +48,7 @@ from scipy.linalg import qr
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.certificate.checked_fields import Checks
-from sparsecv_mio.certificate.draw_summaries import check_missing_draws
+from sparsecv_mio.certificate.inference_checks import check_missing_draws
 from sparsecv_mio.certificate.inference_parts import Inference, SplitResult, SplitTest, TermInference
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.restrictions import restrictions_of

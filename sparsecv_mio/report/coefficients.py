@@ -262,7 +262,9 @@ def against(record: Shown, references: References) -> Shown:
         average = replace(record.average, model=_shift_coefficients(record.average.model, references))
         shifted = replace(shifted, average=average)
     if isinstance(record, Record) and record.bootstrap is not None:
-        from sparsecv_mio.certificate.draw_summaries import summarise_bootstrap  # other records do not need this import
+        from sparsecv_mio.certificate.inference_checks import (
+            summarise_bootstrap,  # other records do not need this import
+        )
 
         chosen = tuple(_shift_coefficients(model, references) for model in record.bootstrap.chosen)
         shifted = replace(shifted, bootstrap=summarise_bootstrap(record, replace(record.bootstrap, chosen=chosen)))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sparsecv_mio as sc
-from sparsecv_mio.certificate.draw_summaries import bound_false_selections
+from sparsecv_mio.certificate.inference_checks import bound_false_selections
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput

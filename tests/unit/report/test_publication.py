@@ -15,7 +15,7 @@ import pytest
 from repository import INSTANCES, ROOT
 
 import sparsecv_mio as sc
-from sparsecv_mio.certificate.draw_summaries import summarise_bootstrap, summarise_stability_selection
+from sparsecv_mio.certificate.inference_checks import summarise_bootstrap, summarise_stability_selection
 from sparsecv_mio.certificate.inference_parts import (
     Baseline,
     Baselines,
