@@ -420,12 +420,8 @@ def check_finite(X: FloatArray, y: FloatArray, names: Sequence[str], target: str
             i = int(np.argmin(good_rows))
             cells = {**dict(zip(names, block[i].tolist(), strict=True)), target: float(response[i])}
             name = next(name for name, value in cells.items() if not np.isfinite(value))
-            raise BadInput(describe_bad_number(name, start + i + 1, cells[name]))
-
-
-def describe_bad_number(column: str, row: int, value: float) -> str:
-    """Return the message for a number that is not finite."""
-    return f"column {column!r} holds {value} in row {row}; replace it by a finite number, or leave the row out"
+            advice = "replace it by a finite number, or leave the row out"
+            raise BadInput(f"column {name!r} holds {cells[name]} in row {start + i + 1}; {advice}")
 
 
 def _as_floats(values: ArrayLike, what: str, ndim: int) -> FloatArray:

@@ -145,14 +145,19 @@ def _read_table(frame: pd.DataFrame, chosen: Selection, how: Reading, are_classe
         truth_values = _truth_values_as_texts(series) if are_classes and is_target else None
         if truth_values is not None:
             return RawColumn.from_cells(name, truth_values, how)
-        if series.dtype.kind in "biuf":
-            return RawColumn.from_numbers(name, series.to_numpy(dtype=np.float64, na_value=np.nan).copy(), how)
         if how.encode is not Encode.ERROR and not is_target and _has_text_categories(series):
             return RawColumn.from_categories(name, series.tolist(), how)
-        return RawColumn.from_cells(name, series.tolist(), how)
+        return _read_series(series, name, how)
 
     aux = {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
     return build_table(read, chosen.names, chosen.goal, len(frame), aux, declared)
+
+
+def _read_series(series: pd.Series[Any], name: str, how: Reading) -> RawColumn:
+    """Return a column of a frame, of numbers or of any cells."""
+    if series.dtype.kind in "biuf":
+        return RawColumn.from_numbers(name, series.to_numpy(dtype=np.float64, na_value=np.nan).copy(), how)
+    return RawColumn.from_cells(name, series.tolist(), how)
 
 
 def _truth_values_as_texts(series: pd.Series[Any]) -> list[str | None] | None:
@@ -198,11 +203,8 @@ def table_columns(table: Any) -> tuple[list[str], Any]:
 
 def _series_numbers(series: pd.Series[Any], name: str) -> FloatArray:
     """Return a column of a frame as numbers; `BadInput` names the first cell that is not a number."""
-    if series.dtype.kind not in "biuf":
-        _check_texts(series, name)
-        column = RawColumn.from_cells(name, series.tolist(), STRICT)
-    else:
-        column = RawColumn.from_numbers(name, series.to_numpy(dtype=np.float64, na_value=np.nan).copy(), STRICT)
+    _check_texts(series, name)
+    column = _read_series(series, name, STRICT)
     if column.texts:
         row, text = next(iter(column.texts.items()))
         fault = f"holds text {text[:30]!r} in row {row + 1}: encode it as numbers, or drop the column"

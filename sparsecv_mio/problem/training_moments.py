@@ -77,14 +77,16 @@ class CentredRows:
         if data.intercept is not Intercept.FOLD:
             return cls(V, r, np.zeros(data.q), 0.0)
         root = data.root_of(rows)
-        if root is not None:
-            total = float(root @ root)
-            v_mean, r_mean = root @ V / total, float(root @ r) / total
-            V -= root[:, None] * v_mean
-            return cls(V, r - root * r_mean, v_mean, r_mean)
-        v_mean, r_mean = V.mean(axis=0), float(r.mean())
-        V -= v_mean
-        return cls(V, r - r_mean, v_mean, r_mean)
+        v_mean = _centre_in_place(V, root)
+        r_mean = float(r.mean()) if root is None else float(root @ r) / float(root @ root)
+        return cls(V, r - (r_mean if root is None else root * r_mean), v_mean, r_mean)
+
+
+def _centre_in_place(block: FloatArray, root: FloatArray | None) -> FloatArray:
+    """Subtract the weighted mean of rows, which are multiplied by roots of their weights, and return this mean."""
+    mean: FloatArray = block.mean(axis=0) if root is None else root @ block / float(root @ root)
+    block -= mean if root is None else root[:, None] * mean
+    return mean
 
 
 WORN = 8.0  # maximum distance of a mean from zero, in spreads, before too few digits remain
@@ -136,16 +138,8 @@ class TrainingMoments:
             True for moments about the mean; otherwise the mean is taken as zero.
         """
         n, q = block.shape
-        if not centred:
-            return cls(n, n if root is None else float(root @ root), np.zeros(q), block.T @ block)
-        if root is None:
-            mean = block.mean(axis=0)
-            block -= mean
-            return cls(n, n, mean, block.T @ block)
-        total = float(root @ root)
-        mean = root @ block / total
-        block -= root[:, None] * mean
-        return cls(n, total, mean, block.T @ block)
+        mean = _centre_in_place(block, root) if centred else np.zeros(q)
+        return cls(n, n if root is None else float(root @ root), mean, block.T @ block)
 
     def __add__(self, other: TrainingMoments) -> TrainingMoments:
         """Return the moments of both sets of rows, a sum of semidefinite terms without cancellation. O(q^2)."""
