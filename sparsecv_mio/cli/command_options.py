@@ -260,7 +260,8 @@ class PanelledCommand(TyperCommand):
         Raises
         ------
         BadInput
-            If the value of an option is the name of the next one, since the value was forgotten.
+            If the value of an option is the name of the next one, since the value was forgotten, or an option with a
+            single value is repeated.
         """
         words = args[: args.index("--") if "--" in args else None]
         if HELP_ALL in words:
@@ -274,6 +275,12 @@ class PanelledCommand(TyperCommand):
                     f"{word}: the value is missing, because {value} follows, which is read as an option; if it is a "
                     f"file, write ./{value}"
                 )
+        given = self.make_parser(ctx).parse_args(args=[*args])[2]
+        for option in dict.fromkeys(given):
+            count, has_one_value = given.count(option), not getattr(option, "is_flag", True)
+            if count > 1 and has_one_value and not option.multiple:
+                word, value = option.opts[0], option.metavar or "VALUE"
+                raise BadInput(f"{word}: the option is given {count} times; give it once, as {word} {value}")
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

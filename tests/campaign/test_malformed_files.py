@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_lines import changed
 from counts import COUNTS
 from malformed import GOOD, npz_files, packed_files, parquet_files, records, svmlight_files, text_files
 from refused_writes import small_disk, unprivileged
@@ -113,7 +114,7 @@ def test_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         COUNTS["malformed files: checkpoints refused"] += 1
     assert wrong == []
     for change in (["--folds", "4"], ["--gamma", "1"], ["--scale", "none"], ["--intercept", "none"]):
-        assert outcome(capsys, *ask, *change, "--resume", str(store)) == "refused", change
+        assert outcome(capsys, *changed(ask, change), "--resume", str(store)) == "refused", change
     assert outcome(capsys, "solve", str(other), *ask[2:], "--resume", str(store)) == "refused"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_lines import changed
 from repository import INSTANCES
 
 import sparsecv_mio as sc
@@ -203,12 +204,13 @@ def test_levels_enter_together_by_default(
 ) -> None:
     data, record = write_words(tmp_path / "words.csv"), tmp_path / "record.json"
     ask = ["solve", data, "-t", "y", "--drop", "late", "--encode", "onehot", "--gamma", "0.1", "--folds", "5"]
-    assert run([*ask, *options, "--json", str(record)]) == 0
+    ask = changed(ask, options)
+    assert run([*ask, "--json", str(record)]) == 0
     assert why in capsys.readouterr().err
     asked = json.loads(record.read_text())["request"]
     factors = (asked["restrictions"] or {"count": []})["count"]
     assert bool(factors) is together and asked["time_limit"] == 300.0
-    assert run([*ask, *options, "--quiet", "--time-limit", "none", "--json", str(record)]) == 0
+    assert run([*ask, "--quiet", "--time-limit", "none", "--json", str(record)]) == 0
     assert capsys.readouterr().err == "" and json.loads(record.read_text())["request"]["time_limit"] is None
 
 

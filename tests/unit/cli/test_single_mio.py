@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_lines import changed
 from repository import INSTANCES
 
 from sparsecv_mio.certificate.fit_records import FitRecord
@@ -78,7 +79,7 @@ def test_fit_stops_at_a_limit_with_exit_code_3(tmp_path: Path) -> None:
 def test_fit_mistakes_are_one_line(
     args: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["fit", DIABETES, "--target", "y", "--tau", "3", "--gamma", "0.1", *args]) == code
+    assert run(changed(["fit", DIABETES, "--target", "y", "--tau", "3", "--gamma", "0.1"], args)) == code
     told = capsys.readouterr()
     assert told.out == "" and message in told.err and told.err.count("\n") == 1
 

@@ -173,6 +173,27 @@ def test_an_option_whose_value_was_forgotten_is_named(table: str, capsys: pytest
     assert "--resume: the value is missing, because --json follows" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("solve data.csv -t y --target z", "--target: the option is given 2 times; give it once, as --target T"),
+        ("fit data.csv -t y --gamma 1 --gamma=2 --gamma 3", "--gamma: the option is given 3 times; give it once"),
+        ("predict r.json data.csv --out a -o b", "--out: the option is given 2 times; give it once"),
+        ("glru loocv data.csv -t y --lam 1 --lam 1", "--lam: the option is given 2 times; give it once"),
+        ("report r.json --out a.html --out b.html", "--out: the option is given 2 times; give it once"),
+    ],
+)
+def test_a_repeated_option_with_one_value_is_refused(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words.split()) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"sparsecv: error: {said}") and error.count("\n") == 1
+
+
+def test_options_with_several_values_and_switches_may_be_repeated(table: str) -> None:
+    words = ["--drop", "sex,site", "--at-most", "1:age", "--at-most", '1:"size, mm"', "-q", "-q"]
+    assert run(["fit", table, "-t", "y", "--gamma", "1", "--tau", "1", *words]) == 0
+
+
 def test_predict_says_what_it_filled_and_where_a_bad_cell_is(
     table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from command_lines import changed
 from repository import INSTANCES
 
 from sparsecv_mio.cli import run as main
@@ -18,7 +19,8 @@ ASK += ["--threads", "1"]
 
 def test_drawings_of_a_descent(tmp_path: Path) -> None:
     trace = tmp_path / "run.jsonl"
-    assert main([*ASK, "--method", "descent", "--folds", "4", "--tau", "1:3", "--trace", str(trace), "-q"]) in (0, 3)
+    how = ["--method", "descent", "--folds", "4", "--tau", "1:3", "--trace", str(trace), "-q"]
+    assert main(changed(ASK, how)) in (0, 3)
     plot_trace(*read_trace(trace), str(tmp_path / "a.png"))
     assert (tmp_path / "a.png").stat().st_size > 5000
 
