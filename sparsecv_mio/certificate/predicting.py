@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray, unmask
 from sparsecv_mio.certificate import parts
-from sparsecv_mio.data.dataset import KEPT, Dataset
+from sparsecv_mio.data.dataset import KEPT, Dataset, describe_value_out_of_range
 from sparsecv_mio.data.number_format import POINT, parse_cells
 from sparsecv_mio.digits import plural, several
 from sparsecv_mio.errors import BadInput, SparseCVWarning
 from sparsecv_mio.implementations import find_implementation
-from sparsecv_mio.targets import Loss, TargetColumns
+from sparsecv_mio.targets import NO_TARGET_COLUMNS, Loss, TargetColumns
 from sparsecv_mio.units import ROUNDING
 from sparsecv_mio.words import Missing
 
@@ -209,10 +209,12 @@ def _warn_of_dropped_rows(n_rows: int) -> None:
         warnings.warn(f'{message}, because the fit dropped such rows (na="drop")', SparseCVWarning, stacklevel=4)
 
 
-def _read_file(data: parts.DataInfo, path: str | Path, wanted: list[str], aux: tuple[str, ...] = ()) -> Any:
+def _read_file(
+    data: parts.DataInfo, path: str | Path, wanted: list[str], columns: TargetColumns = NO_TARGET_COLUMNS
+) -> Any:
     """Return the new rows of a file; warn about lines that were skipped as in the data of the record."""
     learnt = parts.applied_reading(data.reading)
-    new = find_implementation("read_new_rows")(path, tuple(wanted) or data.names, "", learnt, None, aux)
+    new = find_implementation("read_new_rows")(path, tuple(wanted) or data.names, "", learnt, None, columns)
     if new.line_warning:
         warnings.warn(f"{new.line_warning}; to choose the rows, pass a frame", SparseCVWarning, stacklevel=4)
     return new
@@ -233,7 +235,7 @@ def read_columns_and_offsets(
     if not columns.names:
         return read_columns(data, X, wanted), 0.0
     if isinstance(X, str | Path):
-        X = _read_file(data, X, wanted, columns.names).data
+        X = _read_file(data, X, wanted, columns).data
     if isinstance(X, Dataset) and X.row_exposure is not None:
         return read_columns(data, X, wanted), X.row_offsets(slice(0, X.n))
     X = as_frame(unmask(X))
@@ -252,6 +254,10 @@ def read_columns_and_offsets(
             )
         numbers = _read_offsets(data, option, name, cells)
         offsets = offsets + (np.log(numbers) if option == "exposure" else numbers)
+    if len(columns.names) > 1 and (fault := describe_value_out_of_range("offset", np.asarray(offsets))):
+        raise BadInput(
+            f"exposure with offset: the logarithm of the exposure plus the offset {fault}, or remove the row"
+        )
     return read_columns(data, X, wanted), offsets
 
 
@@ -270,6 +276,8 @@ def _read_offsets(data: parts.DataInfo, option: str, name: str, column: Any) -> 
         fault = f"{cells[row]!r:.40}" if is_word else "empty" if np.isnan(numbers[row]) else f"{numbers[row]:g}"
         where, remedy = f"column {name!r} is {fault} in row {row + 1}", "a number above 0"
         raise BadInput(f"{option}: {where}; give {remedy if option == 'exposure' else 'a number'}, or remove the row")
+    if fault := describe_value_out_of_range(option, numbers):
+        raise BadInput(f"{option}: column {name!r} {fault}, or remove the row")
     return numbers
 
 

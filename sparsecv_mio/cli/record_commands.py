@@ -283,11 +283,11 @@ def _read_new_rows(
         read_new_rows, path, features, stored.data.target, learnt, id, are_lines_given=reading["skip_lines"] is not None
     )
     if columns.trials is None:
-        return read(columns.names), learnt is not None
+        return read(columns), learnt is not None
     try:
-        new = read(columns.names)
+        new = read(columns)
     except BadInput:  # new rows need no trials, without which there are no errors of predictions
-        new = read(columns.predictor_columns.names)
+        new = read(columns.predictor_columns)
         doubt = f"the file has no column {columns.trials!r} of trials" if new.has_target.any() else new.doubt
         new = new._replace(has_target=new.has_target & False, doubt=doubt)
     return new, learnt is not None

@@ -34,7 +34,32 @@ if TYPE_CHECKING:
 KEPT = "(row)"  # auxiliary column with the input positions of the rows that are not dropped
 MULTIPLICITY = "(trials)"  # auxiliary column with the number of trials that a row represents
 INTERCEPT = "(intercept)"  # name of the intercept among the coefficients
+MAX_EXPOSURE = 1e12  # maximum exposure; the minimum is its reciprocal
 NUMPY_TEXT = re.compile(r"np\.(?:str|bytes)_\((.*)\)")  # how numpy 2 writes a text value
+
+
+def describe_value_out_of_range(option: str, values: FloatArray) -> str:
+    """Return the first exposure or offset that is out of range, as text with its row; empty if there is none.
+
+    Parameters
+    ----------
+    option : {"exposure", "offset"}
+        Kind of the values.
+    values : (n,) array
+        Values of the rows.
+
+    Examples
+    --------
+    >>> describe_value_out_of_range("offset", np.array([0.0, 30.0]))
+    'is 30 in row 2; give numbers from -27.6 to 27.6'
+    """
+    is_exposure, end = option == "exposure", float(np.log(MAX_EXPOSURE))
+    low, high = (1.0 / MAX_EXPOSURE, MAX_EXPOSURE) if is_exposure else (-end, end)
+    wrong = np.flatnonzero(~((values >= low) & (values <= high)))
+    if not wrong.size:
+        return ""
+    numbers = "from 1e-12 to 1e12" if is_exposure else "from -27.6 to 27.6"
+    return f"is {values[wrong[0]]:.12g} in row {wrong[0] + 1}; give numbers {numbers}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.data.dataset import KEPT, MULTIPLICITY, Dataset
+from sparsecv_mio.data.dataset import KEPT, MULTIPLICITY, Dataset, describe_value_out_of_range
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.number_format import POINT
 from sparsecv_mio.data.reading_options import YES_AND_NO
@@ -22,7 +22,6 @@ from sparsecv_mio.words import Intercept
 TRUTH = {"false": "0", "true": "1"}
 MOST_SPREAD = 1e140  # maximum spread of a column; the minimum is its reciprocal, so that squares are finite
 LARGEST_COUNT = 1e15  # beyond this, the spacing of floats exceeds 1/8
-MOST_EXPOSURE = 1e12  # maximum exposure; the minimum is its reciprocal
 
 
 def prepare_for_loss(
@@ -285,7 +284,7 @@ def with_offsets(dataset: Dataset, columns: TargetColumns) -> Dataset:
     for option, name in columns._asdict().items():
         if name is not None:
             _check_column(dataset, option, name)
-            exposures = exposures * (read_exposures if option == "exposure" else read_offsets)(dataset, name)
+            exposures = exposures * _read_exposures(dataset, option, name)
     _check_exposures(exposures, "exposure with offset: the exposure times the exponential of the offset")
     return replace(dataset, exposure=columns.exposure, offset=columns.offset, row_exposure=exposures)
 
@@ -315,24 +314,21 @@ def _read_option_column(dataset: Dataset, option: str, name: str, kind: str) -> 
     return read_numbers(weights_of(dataset, name), POINT, f"{option}: column {name!r}", advice)
 
 
-def read_exposures(dataset: Dataset, name: str) -> FloatArray:
-    """Return the checked exposures from a column in `aux`."""
-    exposures = _read_option_column(dataset, "exposure", name, "a number above 0")
-    _check_exposures(exposures, f"exposure: column {name!r}")
-    return exposures
+def _read_exposures(dataset: Dataset, option: str, name: str) -> FloatArray:
+    """Return the checked exposures from a column in `aux`, or the exponentials of the checked offsets from it."""
+    kind = "a number above 0" if option == "exposure" else "a number"
+    values, who = _read_option_column(dataset, option, name, kind), f"{option}: column {name!r}"
+    if option == "exposure":
+        _check_exposures(values, who)
+        return values
+    if fault := describe_value_out_of_range(option, values):
+        raise BadInput(f"{who} {fault} (subtract the same number from every offset), or remove the row")
+    return np.asarray(np.exp(values))
 
 
 def _check_exposures(exposures: FloatArray, who: str) -> None:
-    are_valid = (exposures >= 1.0 / MOST_EXPOSURE) & (exposures <= MOST_EXPOSURE)
-    check_row_values(exposures, are_valid, who, "; give numbers above 0 and at most 1e12, or remove the row")
-
-
-def read_offsets(dataset: Dataset, name: str) -> FloatArray:
-    """Return the exponentials of the checked offsets from a column in `aux`."""
-    offsets = _read_option_column(dataset, "offset", name, "a number")
-    remedy = "; give numbers from -27.6 to 27.6 (subtract the same number from every offset), or remove the row"
-    check_row_values(offsets, np.abs(offsets) <= np.log(MOST_EXPOSURE), f"offset: column {name!r}", remedy)
-    return np.asarray(np.exp(offsets))
+    if fault := describe_value_out_of_range("exposure", exposures):
+        raise BadInput(f"{who} {fault}, or remove the row")
 
 
 def _check_counts(dataset: Dataset, whole: bool) -> None:

@@ -375,12 +375,9 @@ def name_lines(lines: str) -> str:
     return f"line{'' if lines.isdigit() else 's'} {lines}"
 
 
-OFFSETS = "the model needs the exposure or the offset of each row (an exposure of 1 predicts rates), but column"
-
-
 def read_new_rows(
     path: str | Path, features: Sequence[str], target: str, learnt: Applied | None = None, id: str | None = None,
-    aux: tuple[str, ...] = (), *, are_lines_given: bool = False,
+    columns: TargetColumns = NO_TARGET_COLUMNS, *, are_lines_given: bool = False,
 ) -> NewRows:  # fmt: skip
     """Return selected columns of new rows, whose target may be missing.
 
@@ -399,8 +396,8 @@ def read_new_rows(
         Preprocessing of the rows that the model was fitted to, which is applied to the new rows.
     id : str, optional
         Column that names the rows.
-    aux : tuple of str
-        Additional columns, such as exposures.
+    columns : TargetColumns
+        Columns of exposures, offsets and trials.
     are_lines_given : bool
         True if the lines to skip were given for this file.
 
@@ -414,10 +411,13 @@ def read_new_rows(
     BadInput
         As for :func:`read_dataset`; the message names every missing column.
     """
-    columns, how = features, STRICT
+    sources, how = features, STRICT
     if learnt is not None:
-        columns, how = learnt.source_columns(features), learnt.how
-    wanted = Wanted(target, columns, None, aux, needed=False, index=how.index_col, role=OFFSETS)
+        sources, how = learnt.source_columns(features), learnt.how
+    needs = " and the ".join(option for option, name in columns._asdict().items() if name is not None)
+    rates = " (an exposure of 1 predicts rates)" if columns.exposure is not None else ""
+    role = f"the model needs the {needs} of each row{rates}, but column"
+    wanted = Wanted(target, sources, None, columns.names, needed=False, index=how.index_col, role=role)
     lines = how.skip_lines
     if learnt is None or lines is None or are_lines_given:
         return _read_rows_with(path, wanted, how, learnt, id)

@@ -30,7 +30,7 @@ from sparsecv_mio.certificate.predicting import expand_coefficients, linear_pred
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.column_choice import Wanted
 from sparsecv_mio.data.columns import RawColumn, build_table
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.dataset import Dataset, describe_value_out_of_range
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import SPECS, AnyFolds, canonical, fold_columns, is_by_row, make_folds
 from sparsecv_mio.data.frames import as_pandas
@@ -718,7 +718,7 @@ def cv_results(record: Record, mse_path: FloatArray | None = None, weights: Floa
 
 
 def check_row_values(option: str, given: Any, n: int) -> FloatArray:
-    """Return (n,) exposures above 0, or finite offsets.
+    """Return (n,) exposures or offsets, each in the range that fits support.
 
     Parameters
     ----------
@@ -746,6 +746,8 @@ def check_row_values(option: str, given: Any, n: int) -> FloatArray:
     wrong = np.flatnonzero(~(((values > 0.0) | (option != "exposure")) & np.isfinite(values)))
     if wrong.size:
         raise BadInput(f"{option} is {values[wrong[0]]:g} in row {wrong[0] + 1}; give a {kind} for each row")
+    if fault := describe_value_out_of_range(option, values):
+        raise BadInput(f"{option} {fault}, or remove the row")
     return values
 
 

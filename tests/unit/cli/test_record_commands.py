@@ -435,7 +435,7 @@ def test_predictions_of_counts_say_which_exposures_they_need(tmp_path: Path, cap
     capsys.readouterr()
     assert run(["predict", str(answer), str(new)]) == 2
     error = capsys.readouterr().err
-    assert "needs the exposure or the offset of each row" in error and "column 'days' is not in the data" in error
+    assert "needs the exposure of each row (an exposure of 1" in error and "column 'days' is not in the data" in error
     for cell, said in (("", "empty"), ("abc", "'abc'"), ("0", "0"), ("-1", "-1")):
         line = f"column 'days' is {said} in row 2; give a number above 0, or remove the row\n"
         new.write_text(f"x,days\n1,2\n2,{cell}\n")
@@ -443,6 +443,25 @@ def test_predictions_of_counts_say_which_exposures_they_need(tmp_path: Path, cap
         assert capsys.readouterr().err.endswith(line)
         with pytest.raises(BadInput, match=line.strip()):
             sc.read_record(answer).predict(pd.DataFrame({"x": [1.0, 2.0], "days": ["2", cell]}))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+def test_predictions_refuse_offsets_that_a_fit_refuses(loss: str, tmp_path: Path, capsys: Said) -> None:
+    data, new, answer = tmp_path / "t.csv", tmp_path / "new.csv", tmp_path / "r.json"
+    data.write_text("y,x,o\n" + "".join(f"{i % 5 // 3},{i},{i % 3}\n" for i in range(20)))
+    how = ["--loss", loss, "--offset", "o", "--tau", "1", "--gamma", "1", "--json", str(answer)]
+    assert run(["fit", str(data), "-t", "y", *how]) == 0
+    new.write_text("x\n1\n2\n")
+    capsys.readouterr()
+    assert run(["predict", str(answer), str(new)]) == 2
+    assert "the model needs the offset of each row, but column 'o' is not in the data" in capsys.readouterr().err
+    for cell in (27.7, -30.0):
+        line = f"offset: column 'o' is {cell:g} in row 2; give numbers from -27.6 to 27.6, or remove the row"
+        new.write_text(f"x,o\n1,2\n2,{cell}\n")
+        assert run(["predict", str(answer), str(new)]) == 2
+        assert capsys.readouterr().err.endswith(f"{line}\n")
+        with pytest.raises(BadInput, match=line):
+            sc.read_record(answer).predict(pd.DataFrame({"x": [1.0, 2.0], "o": [2.0, cell]}))
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,8 @@ def test_an_offset_of_counts_is_the_logarithm_of_an_exposure() -> None:
     for other in (two, both):
         assert other.cv_error == pytest.approx(one.cv_error, rel=1e-12) and other.support == one.support
     assert two.predict(frame) == pytest.approx(one.predict(frame))
+    with pytest.raises(BadInput, match="^exposure with offset: the logarithm of the exposure plus the offset is 34.5"):
+        both.predict(frame.assign(e=np.exp(20.0), half=14.5))
 
 
 @pytest.mark.parametrize("target", ["ill", "hits"])
@@ -133,6 +135,10 @@ def test_estimators_take_offsets() -> None:
     assert counts.predict(X, offset=offset) == pytest.approx(rates.predict(X, np.exp(offset)))
     with pytest.raises(BadInput, match="offset is nan in row 2; give a finite number for each row"):
         sc.BestSubsetLogistic(1).fit(X, frame["ill"], offset=np.where(np.arange(60) == 1, np.nan, offset))
+    with pytest.raises(BadInput, match="^offset is 30 in row 1; give numbers from -27.6 to 27.6, or remove the row"):
+        model.predict_proba(X, 30.0)
+    with pytest.raises(BadInput, match="^exposure is 1e[+]13 in row 1; give numbers from 1e-12 to 1e12, or remove"):
+        counts.predict(X, exposure=1e13)
 
 
 @pytest.mark.parametrize(
