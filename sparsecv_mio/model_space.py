@@ -529,10 +529,17 @@ class Restrictions:
         return by_feature
 
     @property
+    def has_bounds(self) -> bool:
+        """True if a bound on a coefficient is neither 0 nor infinite.
+
+        A fit under signs alone is the fit without constraints on the columns whose coefficients are not zero.
+        """
+        return any(end != 0.0 and math.isfinite(end) for ends in self.bounds.values() for end in ends)
+
+    @property
     def has_only_bounds(self) -> bool:
         """True if all restrictions beyond forcing are bounds on coefficients, and not all of these are signs."""
-        given = [end for bounds in self.coef_bounds for end in (bounds.low, bounds.high)]
-        return any(given) and set(self.side_constraints) <= {*SIGNS, COEF_BOUNDS}
+        return self.has_bounds and set(self.side_constraints) <= {*SIGNS, COEF_BOUNDS}
 
     def terms(self, names: Sequence[str], together: Iterable[Sequence[str]] = ()) -> tuple[Term, ...]:
         """Return the terms of models; each column that is not forced out is in exactly one term.

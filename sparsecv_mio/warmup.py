@@ -105,6 +105,7 @@ def restricted_trees() -> None:
         make_tiny_data(30, 5), tau=2, gamma=0.1, side=SideOptions(at_most=parse_limits("1:x0,x1"), nonnegative=("x2",))
     )
     fit_one(make_tiny_data(30, 5), tau=2, gamma=0.1, side=SideOptions(hierarchy=parse_hierarchy("x0=x3")))
+    fit_one(make_tiny_data(30, 5), tau=2, gamma=0.1, side=SideOptions(nonnegative=("x2",)))
 
 
 def list_near_optimal() -> None:

@@ -224,7 +224,7 @@ def check_bounds(checks: Checks, design: Design, coefficients: Mapping[str, floa
         Prefix of the fields in messages.
     """
     ends = {} if design.allowed is None else design.allowed.asked.bounds
-    for name, value in coefficients.items() if design.allowed is not None and design.allowed.has_bounds else ():
+    for name, value in coefficients.items() if design.allowed is not None and design.allowed.asked.has_bounds else ():
         low, high = ends.get(name, (-math.inf, math.inf))
         words = f"is {value!r}, outside the bounds {low:g} and {high:g}"
         checks.require(low <= value <= high, f"{path}coefficients.{name}", words)

@@ -133,11 +133,6 @@ class AllowedSupports:
         by_name = self.asked.bounds
         return np.array([by_name.get(name, (-np.inf, np.inf)) for name in self.names]).reshape(len(self.names), 2).T
 
-    @cached_property
-    def has_bounds(self) -> bool:
-        """True if some bound is neither 0 nor infinite."""
-        return bool(np.any(np.isfinite(self.ends) & (self.ends != 0.0)))
-
     def allows(self, support: Iterable[int]) -> bool:
         """Return True if a model may have exactly these columns, apart from signs and size."""
         places, restrictions = set(support), self.asked

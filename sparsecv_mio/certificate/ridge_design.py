@@ -424,7 +424,7 @@ class RidgeDesign(Design):
         what = self.dataset.X, self.dataset.y, names, self.ridge_weights(names, gamma, rows)
         how: dict[str, Any] = {"scale": self.scale, "intercept": self.intercept, "rows": rows}
         how["weights"] = self.dataset.row_weights
-        if self.allowed is None or not self.allowed.has_bounds:
+        if self.allowed is None or not self.allowed.asked.has_bounds:
             return fit(*what, **how)
         low, high = self.allowed.ends[:, at]
         return fit_bounded_ridge(*what, (low, high), **how)
@@ -432,7 +432,7 @@ class RidgeDesign(Design):
     @property
     def has_bounds(self) -> bool:
         """True if fits have bounds on coefficients other than signs."""
-        return self.allowed is not None and self.allowed.has_bounds
+        return self.allowed is not None and self.allowed.asked.has_bounds
 
     def effects(self, support: Sequence[int] | IntArray, model: RidgeFit) -> FloatArray:
         """Return coefficients of a fit times the lengths of their columns, divided by the length of the target.

@@ -453,13 +453,8 @@ class StandardData:
 
     @cached_property
     def coefficient_bounds(self) -> tuple[FloatArray, FloatArray] | None:
-        """Bounds `standard_bounds` the restrictions; None if every bound is 0 or infinite.
-
-        A fit with sign constraints alone is the fit without constraints on the columns whose coefficients are not zero.
-        """
-        low, high = self.standard_bounds(self.restrictions)
-        given = np.concatenate((low, high))
-        return (low, high) if np.any(np.isfinite(given) & (given != 0.0)) else None
+        """Bounds on coefficients in standard coordinates; None if every bound is 0 or infinite."""
+        return self.standard_bounds(self.restrictions) if self.restrictions.has_bounds else None
 
     def support_bounds(self, support: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return (s,) bounds on the coefficients of a support in standard coordinates."""

@@ -31,7 +31,8 @@ from sparsecv_mio.kernels.cluster_relaxation import (
     screen_choice,
     sum_by_term,
 )
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, copy_vector, gershgorin, invert
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, copy_vector, gather, gershgorin, invert
+from sparsecv_mio.kernels.held_out_sums import MOST_LOST
 from sparsecv_mio.kernels.jit import NO_ITEMS, njit
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, OPEN_NODE_GAP_RTOL, Accuracy, Form
 
@@ -174,6 +175,85 @@ def bounded_fit(M, c, lo, hi, b, size):
             return True
         on[enter] = True
     return False
+
+
+@njit(cache=True, nogil=True)
+def refit_in_bounds(Q, c, yy, penalty, ends, listed, rows, unit, fits):
+    """Replace some ridge fits by fits within bounds, with bounds on their rounding errors. O(size^3) for each support.
+
+    Parameters
+    ----------
+    Q, c, yy, penalty : (q, q), (q,), float, (q,)
+        Moments of the training rows, and penalty.
+    ends : BoxEnds
+        Bounds on the coefficients.
+    listed : SupportRows
+        Supports.
+    rows : int array
+        Fits to replace.
+    unit : float
+        Relative error of the moments and of the bounds (a few ulp).
+    fits : RidgeFits
+        Fits without the bounds, where the active sets start.
+
+    Notes
+    -----
+    Let r be the part of the gradient that a step within the bounds can follow, plus the rounding `load` of the
+    gradient. The coefficients b are the exact minimiser after a change of c by at most |r|, so `||b - b*||_M` is at
+    most `||r||_{M^-1}`, and f(b) exceeds its minimum by at most the square. The rounding of M is treated as in
+    `refit_supports`.
+    """
+    for x in range(rows.shape[0]):
+        row = rows[x]
+        n, at = listed.sizes[row], listed.columns[row]
+        beta, spread = fits.beta[row], fits.spread[row]
+        M, scale, h, r, load = np.empty((n, n)), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+        lo, hi, b = np.empty(n), np.empty(n), np.empty(n)
+        for a in range(n):
+            square = Q[at[a], at[a]] + penalty[at[a]]
+            scale[a] = 1.0 / np.sqrt(square) if square > 0.0 else 1.0
+        for a in range(n):
+            for k in range(n):
+                M[a, k] = Q[at[a], at[k]] * scale[a] * scale[k]
+            M[a, a] += penalty[at[a]] * scale[a] * scale[a]
+            lo[a], hi[a], h[a] = ends.lo[at[a]] / scale[a], ends.hi[at[a]] / scale[a], c[at[a]] * scale[a]
+            b[a] = min(max(beta[a] / scale[a], lo[a]), hi[a])
+            beta[a], spread[a] = min(max(0.0, lo[a]), hi[a]) * scale[a], np.inf
+        fits.value[row], fits.value_error[row] = np.inf, np.inf
+        V, ok = invert(M)
+        loss = 0.0
+        for a in range(n):
+            loss += n * unit * V[a, a]
+        if not (ok and 0.0 <= loss <= MOST_LOST and bounded_fit(M, h, lo, hi, b, n)):
+            continue
+        off = np.flatnonzero((lo < b) & (b < hi))
+        L = np.empty((off.shape[0], off.shape[0]))
+        gather(M, off, off.shape[0], L)
+        for a in range(off.shape[0]):
+            r[a] = h[off[a]]
+            for k in range(n):
+                r[a] -= M[off[a], k] * b[k]
+        if cholesky_in_place(L, off.shape[0]):
+            cholesky_solve(L, r, off.shape[0])
+            for a in range(off.shape[0]):
+                b[off[a]] = min(max(b[off[a]] + r[a], lo[off[a]]), hi[off[a]])
+        value, error, excess = yy, yy, 0.0
+        for a in range(n):
+            slope, size = h[a], 0.0
+            for k in range(n):
+                slope -= M[a, k] * b[k]
+                size += abs(M[a, k] * b[k])
+            load[a] = unit * (size + abs(h[a]))
+            value -= (h[a] + slope) * b[a]
+            error += (2.0 * abs(h[a]) + size) * abs(b[a])
+            is_kept = (b[a] <= lo[a] and slope <= 0.0) or (b[a] >= hi[a] and slope >= 0.0)
+            r[a] = load[a] if is_kept else load[a] + abs(slope)
+        for a in range(n):
+            for k in range(n):
+                excess += r[a] * abs(V[a, k]) * r[k] / (1.0 - loss)
+        for a in range(n):
+            beta[a], spread[a] = b[a] * scale[a], np.sqrt(V[a, a] * excess / (1.0 - loss)) * scale[a]
+        fits.value[row], fits.value_error[row] = value, unit * error + excess
 
 
 @njit(cache=True, nogil=True)

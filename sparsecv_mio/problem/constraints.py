@@ -69,6 +69,11 @@ class SideConstraints:
         return bool(self.box)
 
     @property
+    def has_only_bounds(self) -> bool:
+        """True if supports are restricted by forced columns alone."""
+        return not (self.terms or self.at_most or self.parents)
+
+    @property
     def needs(self) -> frozenset[str]:
         """Names of the constraint types in use, as backends declare them."""
         kinds = {

@@ -26,22 +26,32 @@ a small objective does not close other nodes. Every support at a leaf is listed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.kernels import bounded_tree
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
 from sparsecv_mio.kernels.restricted_node import NodePoint, Rules, bounded_fit, bounded_value, node_bound
 from sparsecv_mio.model_space import Term
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.thresholds import SMALL
 from sparsecv_mio.trees.allowed_supports import Family, column_array, columns_in_mask, make_mask
 from sparsecv_mio.trees.listing import MetSupports
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
-from sparsecv_mio.trees.subsets import MOST_REFITTED, MOST_TRIED, UNLIMITED, BestSubset, BestSubsets, OpenNodes
+from sparsecv_mio.trees.subsets import (
+    FIRST_LOOK,
+    MOST_REFITTED,
+    MOST_TRIED,
+    UNLIMITED,
+    BestSubset,
+    BestSubsets,
+    OpenNodes,
+)
 from sparsecv_mio.units import KEEP_RTOL, OUTWARD, TIE_RTOL
 
 PROXIMAL_STEPS = 60  # maximum number of proximal steps of a node's relaxation
@@ -93,6 +103,7 @@ def solve_with_constraints(
     node_limit: int = UNLIMITED,
     is_expired: Callable[[], bool] = lambda: False,
     wrong_signs: WrongSigns | None = None,
+    cutoffs: Mapping[int, float] | None = None,
 ) -> BestSubsets:
     """Return the best supports of several sizes under side constraints, each with a certified lower bound.
 
@@ -113,6 +124,8 @@ def solve_with_constraints(
     wrong_signs : callable, optional
         Function that fits a support from the rows and returns its columns with a wrong sign. Without this function, a
         size stays unsolved if rounding hides a sign.
+    cutoffs : mapping of int to float, optional
+        Target of the lower bound for each tau, at which a tree of all sizes stops.
 
     Returns
     -------
@@ -120,6 +133,10 @@ def solve_with_constraints(
         Supports and bounds for each tau; the value is inf if a tau allows no support.
     """
     form = normal_form(problem)
+    if constraints.has_only_bounds and problem.q <= SMALL and len(taus):
+        solved = _solve_sizes(form, problem.q, taus, constraints, warm_starts, (node_limit, is_expired), cutoffs or {})
+        if solved is not None:
+            return solved
     node_limit = node_limit if form.is_trusted else min(node_limit, MOST_TRIED)
     supports = list(warm_starts)
     cells, nodes, ended = {}, 0, True
@@ -132,6 +149,127 @@ def solve_with_constraints(
         ended &= tree.is_finished
         supports.append(cells[tau].support)
     return BestSubsets(cells, nodes, ended)
+
+
+def _solve_sizes(
+    form: NormalForm, q: int, taus: Sequence[int], constraints: SideConstraints, supports: Sequence[IntArray],
+    limits: tuple[int, Callable[[], bool]], cutoffs: Mapping[int, float],
+) -> BestSubsets | None:  # fmt: skip
+    """Return the result of one tree of all sizes; None if rounding or constant columns rule this tree out."""
+    lo, hi = (ends[form.columns] / form.scale for ends in constraints.interval(q))
+    inside, out = (np.isin(form.columns, some) for some in (constraints.forced_in, constraints.forced_out))
+    out |= (lo == 0.0) & (hi == 0.0)
+    n_inside, (node_limit, is_expired) = np.count_nonzero(inside & ~out), limits
+    if not form.is_trusted or n_inside < len(constraints.forced_in) or n_inside > min(taus):
+        return None
+    at = np.flatnonzero(~out)
+    goals = {tau: form.raise_cutoff(cutoffs.get(tau, np.inf)) for tau in taus}
+    tree = BoundedSizes(form, at, (lo, hi), inside[at], goals)
+    tree.process_nodes(supports, node_limit * len(taus), is_expired)
+    if tree.depth < -1 or tree.hides_signs(float(tree.found.best[min(max(taus), len(at))])):
+        return None
+    return BestSubsets(tree.cells(taus), tree.nodes, tree.depth < 0)
+
+
+class BoundedSizes:
+    """The tree of several sizes on some columns, whose supports are restricted by included columns and bounds alone.
+
+    Parameters
+    ----------
+    form : NormalForm
+        Problem in normal form, trusted.
+    at : (s,) int array
+        Columns of the form.
+    ends : two (m,) arrays
+        Bounds on the coefficients of the columns of the form.
+    inside : (s,) bool array
+        True for columns that every support includes.
+    goals : mapping of int to float
+        Cutoff of each size, from which no support is needed.
+    upper : float
+        Value of a known support.
+
+    Attributes
+    ----------
+    nodes, depth : int
+        Number of nodes so far, and the level of the next node; -1 if the tree is finished, -2 if it cannot be.
+    """
+
+    def __init__(
+        self, form: NormalForm, at: IntArray, ends: tuple[FloatArray, FloatArray], inside: BoolArray,
+        goals: Mapping[int, float], upper: float = np.inf,
+    ) -> None:  # fmt: skip
+        self.form, self.at, s = form, at, len(at)
+        goal, status = np.full(s + 1, -np.inf), np.full((s + 1, s), FREE, dtype=np.int8)
+        for size, value in goals.items():
+            goal[min(size, s)] = max(goal[min(size, s)], value)
+        status[0, inside] = INSIDE
+        M, (lo, hi), shape = np.ascontiguousarray(form.matrix()[np.ix_(at, at)]), ends, (s + 1, s)
+        self.problem = bounded_tree.QuadraticInBox(M, form.c[at], form.yy, lo[at], hi[at], form.w, inside)
+        self.levels = bounded_tree.NodeLevels(
+            np.empty((s + 1, s, s)),
+            np.zeros(shape, dtype=np.bool_),
+            np.zeros(shape),
+            np.zeros(shape),
+            np.zeros(shape),
+            status,
+            np.zeros(s + 1),
+        )
+        self.found = bounded_tree.FoundSupports(
+            np.full(s + 1, upper), goal, form.keep, form.slack, np.zeros((4 * MOST_REFITTED, s), dtype=np.bool_),
+            np.zeros(4 * MOST_REFITTED), np.zeros(1, dtype=np.int64),
+        )  # fmt: skip
+        self.nodes, self.depth = 1, 0
+
+    def process_nodes(self, supports: Sequence[IntArray], node_limit: int, is_expired: Callable[[], bool]) -> None:
+        """Offer supports and those of a backward elimination, then process nodes until a limit is reached."""
+        chosen = {tuple(support.tolist()) for support in supports}
+        masks = np.zeros((len(chosen), len(self.at)), dtype=np.bool_)
+        for mask, support in zip(masks, chosen, strict=True):
+            mask[:] = np.isin(self.form.columns[self.at], support)
+        if not bounded_tree.start(self.problem, self.levels, self.found, masks):
+            self.depth = -2
+        while self.depth >= 0 and self.nodes < node_limit and not (self.nodes > 1 and is_expired()):
+            count = np.array([self.nodes, min(node_limit, self.nodes + FIRST_LOOK)])
+            self.depth = bounded_tree.advance(self.problem, self.levels, self.found, self.depth, count)
+            self.nodes = int(count[0])
+
+    def hides_signs(self, upper: float) -> bool:
+        """Return True if rounding may hide the sign of a bounded coefficient in a support within the margin."""
+        is_signed = bool(np.any((self.problem.lo == 0.0) | (self.problem.hi == 0.0)))
+        return is_signed and self.form.raise_cutoff(upper) - upper > SIGN_RTOL * upper
+
+    def supports(self) -> list[tuple[float, int, IntArray]]:
+        """Return the kept supports, the best first: objective, size, and columns of the form off a bound of 0."""
+        masks, inside = self.found.mask[: self.found.n_kept[0]], self.problem.is_forced
+        order = np.argsort(self.found.value[: len(masks)], kind="stable").tolist()
+        places = {masks[i].tobytes(): i for i in reversed(order)}.values()  # each support once
+        return [(float(self.found.value[i]), int((masks[i] | inside).sum()), self.at[masks[i]])
+                for i in reversed(places)]  # fmt: skip
+
+    def cells(self, taus: Sequence[int]) -> dict[int, BestSubset]:
+        """Return the result of each size."""
+        form, found, cells = self.form, self.found, dict[int, BestSubset]()
+        lower = bounded_tree.bound_open_supports(self.problem, self.levels, self.depth)
+        kept = self.supports()
+        for tau in taus:
+            size = min(tau, len(self.at))
+            upper, goal = float(found.best[size]), float(found.goal[size])
+            bar = form.raise_cutoff(upper)
+            margin, complete = bar - upper, bool(lower[size] > min(bar, goal) and bar <= goal)
+            some = [(value, form.columns[support]) for value, count, support in kept if value <= bar and count <= size]
+            cells[tau] = BestSubset(
+                tau=tau,
+                support=some[0][1],
+                lower=max(min(upper, float(lower[size]), goal) - margin, 0.0),
+                upper=upper,
+                candidates=tuple(support for _, support in some) if complete else (),
+                values=tuple(value for value, _ in some) if complete else (),
+                margin=margin,
+                complete=complete,
+                branched=self.nodes > 1,
+            )
+        return cells
 
 
 class RestrictedTree:

@@ -7,13 +7,14 @@ coefficients (docs/theory.md, "Restrictions"). The first is the training-loss bo
 full data. The second is the ridge ball of all b with `f(b) <= u`, where f is the training objective and u the objective
 of an allowed support. The third is exact: the fit of a given support.
 
-Problems with bounds on coefficients are first given to the trees for models without bounds. The minimum without bounds
-is at most the minimum within bounds, so every lower bound on objectives, and on objectives with weighted held-out rows,
-remains valid. Bounds on held-out losses hold for every model with an objective of at most that of a known support; here
-this support is fitted within the bounds. A tree without bounds lists all supports whose objective without bounds is at
-most a cutoff. If the objective within the bounds of one listed support is also at most the cutoff, the best support
-within the bounds is in the list, and the size is solved. Otherwise a restricted tree follows. Closed forms of fits with
-held-out rows removed ignore the bounds and are not used.
+A problem with bounds on coefficients and few columns is solved by one tree of all sizes within the bounds. With more
+columns, the trees for models without bounds come first. The minimum without bounds is at most the minimum within
+bounds, so every lower bound on objectives, and on objectives with weighted held-out rows, remains valid. Bounds on
+held-out losses hold for every model with an objective of at most that of a known support; here this support is fitted
+within the bounds. A tree without bounds lists all supports whose objective without bounds is at most a cutoff. If the
+objective within the bounds of one listed support is also at most the cutoff, the best support within the bounds is in
+the list, and the size is solved. Otherwise a restricted tree follows. Closed forms of fits with held-out rows removed
+ignore the bounds and are not used.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from sparsecv_mio.search.problems.protocol import Capability, Enclosed, IsExpire
 from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.context import BestOnAllRows, Context
+from sparsecv_mio.thresholds import SMALL
 from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
 from sparsecv_mio.trees.restricted_tree import solve_with_constraints
 from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubset, BestSubsets
@@ -113,18 +115,56 @@ class VendorProblem(SquaredProblem):
 
 
 @dataclass(frozen=True, eq=False)
-class RestrictedProblem(SquaredProblem):
-    """A fold or the full data under restrictions, solved by restricted trees or by MIOs of a backend.
+class ConstrainedProblem(SquaredProblem):
+    """A fold or the full data under restrictions, which trees of restricted supports solve.
 
     Attributes
     ----------
     constraints : SideConstraints
         Restrictions on supports and coefficients.
+    """
+
+    constraints: SideConstraints = FREE
+
+    def _grow_trees(
+        self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired,
+        cutoffs: Mapping[int, float] | None = None,
+    ) -> BestSubsets:  # fmt: skip
+        data = self.store.context.data
+        signs = find_wrong_signs(data, self._rows, 2.0 * self.problem.lam, self.constraints.interval(data.q))
+        return solve_with_constraints(
+            self.problem, list(sizes), self.constraints, warm_starts=warm_starts, node_limit=node_limit,
+            is_expired=is_expired, wrong_signs=signs, cutoffs=cutoffs,
+        )  # fmt: skip
+
+    @property
+    def _rows(self) -> slice | IntArray:
+        """Training rows."""
+        context = self.store.context
+        return slice(0, context.data.n) if self.fold == ALL_ROWS else context.folds.train_rows(self.fold)
+
+    def enclose(
+        self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired,
+        relaxes: bool = False,
+    ) -> Enclosed:  # fmt: skip
+        """Bound held-out losses by the ridge ball of the fold alone."""
+        return super().enclose(sizes, objective_upper, supports, is_expired, relaxes=False)
+
+    def has_one_support(self, size: int) -> bool:
+        """Return True for size 0, whose only support is the empty one."""
+        return size == 0
+
+
+@dataclass(frozen=True, eq=False)
+class RestrictedProblem(ConstrainedProblem):
+    """A fold or the full data under restrictions, solved by restricted trees or by MIOs of a backend.
+
+    Attributes
+    ----------
     mio : MioSettings
         Settings of the backend for folds, used if a step sets no limit on nodes.
     """
 
-    constraints: SideConstraints = FREE
     mio: MioSettings = MioSettings()
 
     @property
@@ -141,33 +181,11 @@ class RestrictedProblem(SquaredProblem):
             return self._grow_trees(sizes, warm_starts, node_limit, is_expired)
         return _join_sizes(sizes, [self._list_near_ties(size, warm_starts, is_expired) for size in sizes])
 
-    def _grow_trees(
-        self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired
-    ) -> BestSubsets:
-        data, folds = self.store.context.data, self.store.context.folds
-        rows = slice(0, data.n) if self.fold == ALL_ROWS else folds.train_rows(self.fold)
-        signs = find_wrong_signs(data, rows, 2.0 * self.problem.lam, self.constraints.interval(data.q))
-        return solve_with_constraints(
-            self.problem, list(sizes), self.constraints, warm_starts=warm_starts, node_limit=node_limit,
-            is_expired=is_expired, wrong_signs=signs,
-        )  # fmt: skip
-
     def _list_near_ties(self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
         """List near ties of a size by the solver; a tree of this package completes the list if it stays open."""
         clock = SolverClock(self.store.context.deadline, is_expired)
         listing = RestrictedListing(self.mio, clock, self.constraints).solve(self.problem, size, warm_starts)
         return _complete_list(listing, size, warm_starts, partial(self._grow_trees, is_expired=is_expired))
-
-    def enclose(
-        self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired,
-        relaxes: bool = False,
-    ) -> Enclosed:  # fmt: skip
-        """Bound held-out losses by the ridge ball of the fold alone."""
-        return super().enclose(sizes, objective_upper, supports, is_expired, relaxes=False)
-
-    def has_one_support(self, size: int) -> bool:
-        """Return True for size 0, whose only support is the empty one."""
-        return size == 0
 
 
 def check_side_constraints(context: Context, mio: MioSettings) -> SideConstraints:
@@ -187,20 +205,22 @@ def check_side_constraints(context: Context, mio: MioSettings) -> SideConstraint
 
 
 @dataclass(frozen=True, eq=False)
-class BoundedProblem(RestrictedProblem):
+class BoundedProblem(ConstrainedProblem):
     """A fold or the full data whose models have bounds on coefficients, and no other restriction beyond forcing."""
 
     @property
     def capabilities(self) -> Capability:
         """Capabilities of the squared-error problem except those that fit supports without the bounds."""
-        return SquaredProblem.capabilities.__get__(self) & ~UNUSED
+        return super().capabilities & ~UNUSED
 
     def solve(
         self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired,
         cutoffs: Mapping[int, float] | None = None, n_threads: int = 1, exchanges: bool = True,
     ) -> BestSubsets:  # fmt: skip
-        """Solve all sizes without the bounds, and grow restricted trees of the sizes that this leaves open."""
-        free = SquaredProblem.solve(self, sizes, warm_starts, node_limit, is_expired, cutoffs, n_threads, exchanges)
+        """Solve all sizes within the bounds, first without the bounds if columns are many."""
+        if self.problem.q <= SMALL:
+            return self._grow_trees(sizes, warm_starts, node_limit, is_expired, cutoffs)
+        free = super().solve(sizes, warm_starts, node_limit, is_expired, cutoffs, n_threads, exchanges)
         found = {size: self._fit_candidates(free.by_size[size]) for size in sizes}
         aims = cutoffs or {}
         waiting = [size for size in sizes if not found[size].complete and free.by_size[size].complete
@@ -232,11 +252,10 @@ class BoundedProblem(RestrictedProblem):
 
     def fit_objectives(self, supports: Sequence[IntArray]) -> tuple[FloatArray, FloatArray]:
         """Return the objectives of supports within the bounds, and bounds on their rounding errors."""
-        data, folds = self.store.context.data, self.store.context.folds
+        data = self.store.context.data
         made = fit_from_moments(self.problem, supports, data.coefficient_bounds)
-        rows = slice(0, data.n) if self.fold == ALL_ROWS else folds.train_rows(self.fold)
         for i in np.flatnonzero(~(made.value_error <= MOMENTS_RTOL * made.value)).tolist():
-            fit = refit_squares(data, rows, supports[i], 2.0 * self.problem.lam)
+            fit = refit_squares(data, self._rows, supports[i], 2.0 * self.problem.lam)
             made.value[i], made.value_error[i] = fit.objective, fit.objective_error
         return made.value, made.value_error
 
