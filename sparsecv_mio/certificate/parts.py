@@ -237,7 +237,7 @@ def _line(value: Any) -> str:
     return json.dumps(value, allow_nan=False, ensure_ascii=False)
 
 
-NESTED_MISSING = "nested: "  # start of the warning that outer folds of a nested cross-validation are missing
+NESTED_WARNING = "nested: "  # start of warnings about outer folds of a nested cross-validation
 NOT_AVERAGED = "the time limit ended before near-optimal pairs were averaged; the model of the reported pair is used"
 
 

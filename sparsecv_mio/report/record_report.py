@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, PathRecord
-from sparsecv_mio.certificate.parts import NESTED_MISSING, DataInfo, GridRequest, ReadingInfo, versions
+from sparsecv_mio.certificate.parts import NESTED_WARNING, DataInfo, GridRequest, ReadingInfo, versions
 from sparsecv_mio.certificate.read_back import AnyRecord, came_from_python
 from sparsecv_mio.certificate.records import EITHER_SIDE, NO_AVERAGE, Record
 from sparsecv_mio.certificate.restrictions import adjustment_columns
@@ -202,7 +202,7 @@ def _search_sections(record: Record, data: Dataset | None) -> list[Section]:
     """Return the sections of a cross-validation that come before the data."""
     curves, calibration = _class_blocks(record, data)
     nested = [] if record.nested is None else record_tables.nested_lines(record, record.nested)
-    nested += [words for words in record.warnings if words.startswith(NESTED_MISSING)]
+    nested += [words for words in record.warnings if words.startswith(NESTED_WARNING)]
     choice = [*record_tables.rule_lines(record), *record_words.stability_lines(record, data)]
     hints = tuple(f"Hint: {hint}" for hint in record_words.hints(record))
     return [

@@ -244,8 +244,10 @@ def search_with_nested_weight(given: Question, deadline: Deadline) -> Record:
         record = answer(chosen_by, deadline.next_part(max(limit - before, GRACE)))
         record = replace(record, work=replace(record.work, seconds=before + record.work.seconds))
     stable = record.stability
+    notes = _warn_of_imputation(given.dataset, "stability nested") if tried else [NO_OUTER_FOLD]
+    record = replace(record, warnings=(*record.warnings, *notes))
     if not tried:
-        return replace(record, warnings=(*record.warnings, NO_OUTER_FOLD))
+        return record
     if stable is None or stable.chosen is None:
         return record
     chosen = replace(stable.chosen, outer=fold_info(outer), tried=tried)
@@ -535,6 +537,14 @@ def _warn(error: SparseCVError) -> None:
     warnings.warn(str(error), SparseCVWarning, stacklevel=4)
 
 
+def _warn_of_imputation(dataset: Dataset, what: str) -> list[str]:
+    """Return a warning if missing values were imputed before the outer folds of an option were held out."""
+    if dataset.holes is None or dataset.reading is None:
+        return []
+    fill = f"by the {dataset.reading.how.na} of all rows"
+    return [f"{what}: missing values were imputed {fill} before, and are not imputed again without each outer fold"]
+
+
 def _outer(model: PathRow) -> OuterAverage:
     return OuterAverage(model.support, model.coefficients, model.intercept)
 
@@ -602,6 +612,7 @@ def nested_cross_validate(
         question.check_outer_rows(outer)
     share = None if deadline.limit is None else deadline.limit * MAIN_SHARE / (count + MAIN_SHARE)
     record = _with_notes(answer(question, Deadline(share, hooks.stop, deadline.began)), question)
+    record = replace(record, warnings=(*record.warnings, *_warn_of_imputation(dataset, "nested")))
     with suppress(KeyboardInterrupt):
         solve_outer_folds(outer, deadline, deadline.at, partial(_nested_fold, question, outer), done)
     if len(done) < outer.k:
@@ -650,8 +661,8 @@ def solve(
         Support sizes, or a text as for `--tau`. The default is 1 to p; with p > 30 it is 1 to n_train / 8, but at least
         10 and at most 50, and p (up to 300, below n_train).
     nested : int, optional
-        Number of outer folds: the whole procedure is repeated without each of them and scored there, an honest estimate
-        of its error (`record.nested`).
+        Number of outer folds: the whole procedure, except the imputation of missing values, is repeated without each
+        of them and scored there, an honest estimate of its error (`record.nested`).
     features, drop : sequence of str, optional
         Columns to keep, or to omit, by name or position; at most one of the two.
     weights : str, optional

@@ -13,7 +13,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.accuracy import class_quality
-from sparsecv_mio.certificate.parts import NESTED_MISSING, OuterModel, TriedWeight
+from sparsecv_mio.certificate.parts import NESTED_WARNING, OuterModel, TriedWeight
 from sparsecv_mio.certificate.predicting import INVERSE_LINKS, expand_coefficients
 from sparsecv_mio.certificate.records import Nested, NestedClasses, NestedFold, PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
@@ -199,7 +199,7 @@ def describe_missing_outer_folds(done: int, k: int, is_stopped: bool) -> str:
     words = f"before the first of {k} outer folds was done, so the nested CV error is unknown"
     if done:
         words = f"after {done} of {k} outer folds, so the nested CV error covers only these"
-    return f"{NESTED_MISSING}{cause} {words}{remedy}"
+    return f"{NESTED_WARNING}{cause} {words}{remedy}"
 
 
 def _outer_classes(dataset: Dataset, outer: FoldPlan, done: list[OuterFold], weights: FloatArray) -> NestedClasses:

@@ -222,6 +222,27 @@ def plain_interrupts() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("plain_interrupts")
+def test_outer_folds_state_that_missing_values_were_imputed_from_all_rows() -> None:
+    """The warning is true: with the columns of all rows, already imputed, the nested error is the same."""
+    rng = np.random.default_rng(8)
+    frame = pd.DataFrame(rng.normal(size=(30, 3)), columns=["a", "b", "c"])
+    frame["y"] = frame.a + 0.3 * rng.normal(size=30)
+    frame.loc[[2, 9, 17], "a"] = np.nan
+    how: dict[str, Any] = {"target": "y", "folds": "5", "gammas": [0.1], "taus": [1, 2], "nested": 3}
+    said = "missing values were imputed by the median of all rows before, and are not imputed again without each outer"
+    with pytest.warns(SparseCVWarning, match="imputed by the median"):
+        record = sc.solve(frame, **how, na="median", stability="nested")
+    filled = sc.solve(frame.fillna({"a": frame.a.median()}), **how)
+    assert record.nested is not None and filled.nested is not None
+    assert [words for words in record.warnings if said in words] == [
+        f"{what}: {said} fold" for what in ("stability nested", "nested")
+    ]
+    page = report_text(record, "md", "R", None, "D")
+    assert f"Nested: {said} fold." in page[page.index("The answer") : page.index("What is certified")]
+    assert not any("outer fold" in words for words in filled.warnings)
+    assert sc.solve(frame, **how, na="median").nested == filled.nested
+
+
 @pytest.mark.parametrize("nested", [None, 3])
 def test_ctrl_c_returns_the_best_answer_so_far(nested: int | None, capfd: pytest.CaptureFixture[str]) -> None:
     data, sent = problems.linear(0, 60, 30, {0: 1.0, 1: -1.0, 2: 0.5}, noise=4.0), list[int]()
