@@ -275,7 +275,13 @@ def plot_intervals(record: Record, ax: Axes | None = None) -> Axes:
     found = record.bootstrap
     if found is None:
         raise BadInput("panel intervals: requires a record of `solve --bootstrap`")
-    names, title = [one.feature for one in found.features], f"{100.0 * found.level:g}% percentiles over bootstrap draws"
+    level = f"{100.0 * found.level:g}%"
+    if not found.has_percentiles:
+        raise BadInput(
+            f"panel intervals: the record has {several(len(found.chosen), 'bootstrap draw')}, but percentiles at the "
+            f"level {level} require at least {found.fewest_draws:,}; give --bootstrap {found.fewest_draws} or more"
+        )
+    names, title = [one.feature for one in found.features], f"{level} percentiles over bootstrap draws"
     ax, _ = figures.prepare_rows(ax, names, record.data.names, title)
     ax.axvline(0.0, color=figures.FAINT, linewidth=0.8)
     for at, one in enumerate(found.features[: figures.MOST_FEATURES]):

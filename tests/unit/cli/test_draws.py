@@ -42,10 +42,15 @@ def test_answer_record_report_and_verification(table: str, tmp_path: Path, capsy
     assert run(["report", answer, "-o", str(tmp_path / "report.html")]) == 0
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Bootstrap of the whole procedure" in page and "Stability selection" in page
-    for panel, draw in (("inclusion", record.plot_inclusion), ("intervals", record.plot_intervals)):  # type: ignore[union-attr]
-        assert run(["plot", answer, "--panel", panel, "-o", str(tmp_path / f"{panel}.svg")]) == 0
-        ax = draw(Figure().subplots())
-        assert [label.get_text() for label in ax.get_yticklabels()][0] == "a" and "bootstrap" in ax.get_title("left")
+    assert run(["plot", answer, "--panel", "inclusion", "-o", str(tmp_path / "inclusion.svg")]) == 0
+    ax = record.plot_inclusion(Figure().subplots())  # type: ignore[union-attr]
+    assert [label.get_text() for label in ax.get_yticklabels()][0] == "a" and "bootstrap" in ax.get_title("left")
+    assert run(["plot", answer, "--panel", "intervals", "-o", str(tmp_path / "intervals.svg")]) == 2
+    assert capsys.readouterr().err.endswith(
+        "panel intervals: the record has 6 bootstrap draws, but percentiles at the level 95% require at least 40; "
+        "give --bootstrap 40 or more\n"
+    )
+    assert not (tmp_path / "intervals.svg").exists()
     assert run([*words, "--quiet"]) == 0
     quiet = capsys.readouterr().out
     assert "\n\nbootstrap of the whole procedure: 6 bootstrap draws of 30 rows" in quiet  # no title above no table

@@ -132,6 +132,7 @@ def test_coefficients_of_draws_are_differences_too() -> None:
         assert rows["city=B"][5:7] == [format_number(low), format_number(high)]
         assert rows["city=O"][5:8] == ["0", "0", "1.000"]
     ax = shown.plot_intervals(Figure().subplots())
+    assert ax.get_title("left") == "80% percentiles over bootstrap draws"
     row = [tick.get_text() for tick in ax.get_yticklabels()].index("city=B")
     own = shown.coefficients["city=B"] - shown.coefficients["city=O"]
     (start, _), (end, _) = ax.collections[row].get_segments()[0]
