@@ -377,7 +377,6 @@ def _check_completeness(
     least = float(close.values.min(initial=close.above))
     room, words = CROSSING_RTOL * least + 2.0 * values.slack(least, size.tau), f"the recomputed minimum {least!r}"
     checks.require_at_most(f"{path}lower", size.lower, least, words, room)
-    checks.require_at_least(f"{path}best", size.best, least, words, room)
     below = np.flatnonzero(close.values < size.complete_to * (1.0 - CROSSING_RTOL)).tolist()
     unlisted = min((i for i in below if close.supports[i] not in listed), key=close.values.__getitem__, default=None)
     if unlisted is None:

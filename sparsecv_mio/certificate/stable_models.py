@@ -64,7 +64,6 @@ def _check_fields(checks: Checks, record: Record, stable: Stability, row: TableR
     """Check which fields are given, the interval of the instability, and whether it is an estimate."""
     requested = record.request.stability is not None
     chosen = stable.chosen is not None
-    checks.require(chosen <= requested, "stability.chosen", "is given although no weight was requested")
     needed = requested and record.status == "proved"
     checks.require(chosen or not needed, "stability.chosen", "is null although a weight was requested")
     ends = stable.instability_lower, stable.instability_upper

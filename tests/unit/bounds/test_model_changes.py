@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 import pytest
+from exact import check_allowance, fractions, square_root
 
-from sparsecv_mio.bounds.model_changes import OpenFolds, residual_distances, residuals_without_rows
+from sparsecv_mio.bounds import model_changes
+from sparsecv_mio.bounds.model_changes import (
+    LossesOfRows,
+    OpenFolds,
+    Residuals,
+    residual_distances,
+    residuals_without_rows,
+)
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
@@ -138,3 +147,54 @@ def test_without_the_row_of_a_huge_cell_the_moments_of_all_rows_say_nothing(seed
 def test_scores_that_overflow_leave_the_distance_unknown() -> None:
     one, many = np.ones((3, 1)), np.full((2, 1), np.inf)
     assert residual_distances(one, one, many, 1, np.ones(1)).tolist() == [np.inf]
+
+
+def excesses_of_sums(seed: int) -> Iterator[Fraction]:
+    """Sums of losses that are exact themselves, and of their changes."""
+    values, nothing = np.random.default_rng(seed).uniform(size=(7, 1)), np.zeros((7, 1))
+    here, full = Residuals(values, nothing), LossesOfRows(values[::-1], nothing)
+    yield abs(Fraction(float(here.losses.sum())) - (fractions(values) ** 2).sum()) - Fraction(here.slip)
+    (sums,), (doubt,) = LossesOfRows(values, nothing).changes(full)
+    yield abs(Fraction(sums) - abs(fractions(values) - fractions(values[::-1])).sum()) - Fraction(doubt)
+
+
+def excesses_of_changes(seed: int) -> Iterator[Fraction]:
+    """Both ends of a change, one after the other the smaller of its upper bounds."""
+    T, N, u, h, d = np.random.default_rng(seed).uniform(0.1, 1.0, size=5) * [1.0, 1.0, 1.0, 1.0, 9.0 ** (-(seed % 2))]
+    one, single = np.ones(1), seed % 3 == 0
+    folds = OpenFolds(T * one, N * one, u * one, h * one, h * one, np.array([single]), np.array([True]), d * one)
+    (low,), (high,) = folds.changes()
+    T, N, u, h, d = map(Fraction, (T, N, u, h, d))
+    yield Fraction(low) - (max(T - u, 0) + abs(h - N))
+    yield min(T + u, d * (2 * square_root(T) + d)) + (abs(h - N) if single else h + N) - Fraction(high)
+
+
+def excesses_of_distances(seed: int) -> Iterator[Fraction]:
+    """Distances by the residuals as a dual point, with a value just above the dual value, and by the point 0."""
+    rng = np.random.default_rng(seed)
+    residual = rng.uniform(size=(5, 1))
+    size = (fractions(residual) ** 2).sum()
+    value = np.nextafter(float(size) * (1.0 + 10.0 ** rng.uniform(-18, 0)), np.inf)
+    for target, scores, distance in (
+        (residual, np.zeros((3, 1)), square_root(Fraction(value) - size)),
+        (0.0 * residual, np.full((3, 1), 1e300), square_root(Fraction(value)) + square_root(size)),
+    ):
+        yield distance - Fraction(residual_distances(residual, target, scores, 1, np.array([value]))[0])
+
+
+@pytest.mark.parametrize(
+    ("excesses", "constants"),
+    [
+        (excesses_of_sums, ["OUTWARD", "PREDICTION_ROUNDING"]),
+        (excesses_of_changes, ["OUTWARD"]),
+        (excesses_of_distances, ["OUTWARD"]),
+    ],
+)
+def test_exact_numbers_are_within_the_allowances(
+    excesses: Callable[[int], Iterator[Fraction]], constants: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_allowance(excesses, range(40), [(model_changes, name) for name in constants], monkeypatch)
+
+
+def test_the_error_of_a_square_has_two_parts() -> None:
+    assert Residuals(np.ones((1, 1)), 2.0 * np.ones((1, 1))).with_doubt()[1] == (1.0 + 2.0) ** 2 - 1.0

@@ -222,6 +222,7 @@ def test_a_solver_s_record_holds_within_its_allowance_and_no_further() -> None:
     assert verify(record, DATA).ok
     for wrong in (
         replace(record, lower=record.objective * (1.0 + 1e-6)),
+        replace(record, objective=record.objective * (1.0 + 1e-6)),
         replace(record, allowance=0.1 * record.upper),
         replace(record, status="proved", allowance=0.0, lower=record.lower * 0.999),
         replace(record, support=("x1", "x3")),

@@ -34,7 +34,7 @@ def test_a_list_as_it_is(data: Dataset, record: NearRecord) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"models.0.value": lambda value: value * 1.00001},
+        {"models.2.value": lambda value: value * 1.00001},
         {"models": lambda models: tuple(m for m in models if m is not [n for n in models if n.tau == 2][-1]),
          "sizes.0.models": lambda count: count - 1},
         {"sizes.0.lower": lambda value: value * 1.001},
@@ -49,14 +49,22 @@ def test_altered_lists_are_refused(data: Dataset, record: NearRecord, fields: di
 def test_altered_common_subsets_are_refused(data: Dataset) -> None:
     found = best_common_subset(data, "4", gammas=[0.1, 1.0], taus=[1, 2], loss="logistic", gap=0.0)
     assert verify(found, data).ok
-    for fields in (
-        {"cv_error": found.cv_error * 1.0001, "upper": found.upper * 1.0001},
-        {"table.0.lower": found.table[0].cv_error * 1.01},
-        {f"coefficients.{found.support[0]}": lambda value: value * 1.001},
-        {"intercept": found.intercept + 0.01},
-        {"classes": None},
-    ):
-        assert not verify(set_fields(found, fields), data).ok
+    ends = {"lower": 0.9 * found.lower, "gap": 1.0 - 0.9 * found.lower / found.upper}
+    more = {"upper": 1.01 * found.upper, "gap": 1.0 - found.lower / (1.01 * found.upper), "status": "limit"}
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"cv_error": found.cv_error * 1.0001, "upper": found.upper * 1.0001}, ""),
+        ({"table.0.lower": found.table[0].cv_error * 1.01}, ""),
+        ({f"coefficients.{found.support[0]}": lambda value: value * 1.001}, ""),
+        ({"intercept": found.intercept + 0.01}, "intercept"),
+        ({"classes": None}, ""),
+        ({"gap": found.gap + 1e-6}, "gap"),
+        (ends, "status"),
+        ({**ends, "status": "limit", "cv_error": 0.95 * found.cv_error}, "cv_error"),
+        (more, "upper"),
+    ]
+    for fields, alone in cases:
+        failures = [failure.field for failure in verify(set_fields(found, fields), data).failures]
+        assert failures == [alone] if alone else failures
 
 
 def test_what_takes_long_is_said(data: Dataset, record: NearRecord, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,6 +72,8 @@ def test_what_takes_long_is_said(data: Dataset, record: NearRecord, monkeypatch:
         monkeypatch.setattr(module, "MOST_FITS", 3)
     report = verify(record, data)
     assert report.ok and "more than 3 fits" in report.caveat
+    failures = verify(set_fields(record, {"sizes.0.lower": lambda value: value * 1.001}), data).failures
+    assert [failure.field for failure in failures] == ["sizes[0].lower"]
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,8 @@ def test_tie_widths_and_the_chosen_method() -> None:
     other = replace(record, warnings=("invented",), request=replace(record.request, method_used="grid"))
     report = sc.verify(other, data)
     assert report.ok and "tie widths and rounding allowances" in report.verdict
-    assert dict(report.fields)["read"][-4:] == ("request.method_used", "request.refine", "warnings", "versions")
+    read = ("request.method_used", "request.backend", "request.refine", "warnings", "versions")
+    assert dict(report.fields)["read"][-5:] == read
 
 
 def test_bounds_of_the_full_data_fit_enclose_its_objective_where_rounding_hides_all_digits() -> None:
@@ -51,4 +52,17 @@ def test_bounds_of_the_full_data_fit_enclose_its_objective_where_rounding_hides_
     for end, factor in (("lower", 2.0), ("upper", 0.5)):
         refit = replace(record.refit, **{end: record.refit.objective * factor})
         failures = sc.verify(replace(record, refit=refit), data).failures
-        assert "refit.objective" in {failure.field for failure in failures}
+        assert {failure.field for failure in failures} == {f"refit.{end}"}
+
+
+@pytest.mark.parametrize(("name", "end"), [("x0", 0.5), ("x1", -0.5)])
+def test_a_coefficient_beyond_its_bound_by_rounding_is_refused(name: str, end: float) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 2))
+    data = sc.Dataset.from_arrays(X, X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=30), ["x0", "x1"])
+    bounds = {"x0": (None, 0.5), "x1": (-0.5, None)}
+    record = sc.solve(data, folds="3", gammas=[0.01], taus=[2], coef_bounds=bounds)
+    assert record.coefficients[name] == end and sc.verify(record, data).ok
+    beyond = {**record.coefficients, name: float(np.nextafter(end, 2.0 * end))}
+    failures = sc.verify(replace(record, coefficients=beyond), data).failures
+    assert [failure.field for failure in failures] == [f"coefficients.{name}"]

@@ -135,6 +135,8 @@ CASES: list[tuple[str, Change, str]] = [
     ("weight", lambda r: with_row(r, other(r), upper=1e-6, lower=0.0), "stability.chosen"),
     ("weight", fold_error, "least_folds[0].error"),
     ("weights", {MODELS: lambda models: models[1:]}, MODELS),
+    ("weights", {"request.stability": (20.0, 0.5)}, MODELS),
+    ("weights", {f"{MODELS}.0.gamma": 5.0}, f"{MODELS}[0]"),
     ("weights", {f"{MODELS}.1.support": ("x9",)}, f"{MODELS}[1].support"),
     ("weights", {f"{MODELS}.1.gamma": 5.0, f"{MODELS}.1.tau": 1}, f"{MODELS}[1].proved"),
     ("nested", {"stability.chosen.tried.0.error": 0.0}, "stability.chosen.tried[0].error"),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from collections.abc import Callable
 from functools import cache
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
+from altered_fields import set_fields
 
+from sparsecv_mio.certificate import ridge_design
 from sparsecv_mio.certificate.parts import ChosenFolds, relative_gap
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
@@ -17,6 +21,7 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.problem.objective import fit, held_out_error, r_squared, standard_error
 from sparsecv_mio.search.api import cross_validate
 
@@ -121,6 +126,38 @@ def test_bounds_of_the_fit_on_all_rows_are_held_against_its_neighbours() -> None
         intercept=model.intercept, refit=R(true.refit, objective=f, lower=f, upper=f),
     )  # fmt: skip
     assert [failure.field for failure in verify(altered, data()).failures] == ["refit.lower"]
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("tie_width", lambda _: 1.0),
+        ("allowance", lambda _: 3e-7 * record("4").upper),
+        ("table.0.standard_error", lambda error: error * 1.01),
+        ("table.1.upper", lambda _: np.inf),
+    ],
+)
+def test_one_check_refuses(field: str, change: Callable[[float], float]) -> None:
+    """The first row is that of the answer."""
+    true = record("4")
+    rows = sorted(true.table, key=lambda one: (one.gamma, one.tau) != (true.gamma, true.tau))
+    sorted_record = R(true, table=tuple(rows), loosest=None)
+    assert verify(sorted_record, data()).ok
+    failures = verify(set_fields(sorted_record, {field: change}), data()).failures
+    assert [failure.field for failure in failures] == [re.sub(r"\.(\d)", r"[\1]", field)]
+
+
+def test_a_mean_absolute_error_that_is_not_recomputed_is_that_of_the_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ridge_design, "DIRECT_WORK", 0)
+    true = record("loo")
+    assert verify(true, data()).ok and true.mae is not None
+    assert [failure.field for failure in verify(R(true, mae=true.mae * 1.001), data()).failures] == ["mae"]
+
+
+def test_the_lower_bound_of_a_fit_is_at_most_its_objective() -> None:
+    true = fit_one(data(), tau=3, gamma=0.3)
+    altered = R(true, lower=1.01 * true.objective, gap=relative_gap(1.01 * true.objective, true.upper))
+    assert verify(true, data()).ok and [failure.field for failure in verify(altered, data()).failures] == ["lower"]
 
 
 def test_paths_come_with_the_caveat_and_their_neighbours_are_tried() -> None:
