@@ -760,6 +760,11 @@ class Restrictions:
                 )
         return shaped
 
+    @property
+    def unit_of_tau(self) -> str:
+        """The unit that tau counts: a term, which may be a factor of several columns, or a feature of one column."""
+        return "term" if self.count else "feature"
+
     def n_selectable_features(self, p: int) -> int:
         """Return the number of features among p columns that may be chosen; a factor counts as one."""
         return p - len(self.force_out) - len(self.adjust) - sum(len(columns) - 1 for columns in self.count)

@@ -18,6 +18,7 @@ from sparsecv_mio.certificate.inference_parts import Baselines, Bootstrap, Infer
 from sparsecv_mio.certificate.predicting import DrawnSearch, LinearModel
 from sparsecv_mio.digits import format_interval, format_number, format_share, several
 from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.model_space import NONE
 from sparsecv_mio.units import CROSSING_RTOL
 
 if TYPE_CHECKING:
@@ -642,17 +643,12 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         words = f"only the log loss is certified; the model predicts the probability of {classes.positive!r}"
         return words if self.data.class_weight is None else f"{words}; both classes have equal weight"
 
-    @property
-    def _n_selectable_features(self) -> int:
-        """Number of features that may be chosen; a factor may count as one."""
-        limits = self.request.restrictions
-        return self.data.p if limits is None else limits.n_selectable_features(self.data.p)
-
     def summary(self) -> str:
         """Return the answer in a few lines: the pair, the certified interval, the model."""
         weights = "" if self.data.weights is None else f" weighted by {self.data.weights}"
         weights += "" if self.data.trials is None else f" (outcomes) with {self.data.total_weight:,.12g} trials"
-        likely, limits = self.likely(EITHER_SIDE), self.request.restrictions
+        likely, limits = self.likely(EITHER_SIDE), self.request.restrictions or NONE
+        features = several(limits.n_selectable_features(self.data.p), limits.unit_of_tau)
         title = f"model on all rows at tau={self.refit.tau}, gamma={format_number(self.refit.gamma)}:"
         if self.average is not None:
             title = f"averaged model of {len(self.average.used)} near-optimal pairs, used for predictions:"
@@ -663,7 +659,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             "" if self.counts is None else COUNT_SENTENCE,
             likely and f"~ an estimate, {likely}",
             *self._averaged_error(),
-            f"{self.data.n} rows{weights}, {several(self._n_selectable_features, 'feature')}, {self.folds.k} folds, "
+            f"{self.data.n} rows{weights}, {features}, {self.folds.k} folds, "
             f"{several(len(self.table), 'pair')} of the grid",
             "" if not limits else f"models compared: {limits.words(self.data.p)}",
             title,

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord, Surface
 from sparsecv_mio.certificate.records import PathRow
-from sparsecv_mio.certificate.restrictions import adjustment_columns
+from sparsecv_mio.certificate.restrictions import adjustment_columns, restrictions_of
 from sparsecv_mio.digits import format_interval, format_number, format_with_zeros, interval_digits, quoted_name, several
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.fits.criteria import Criteria, GlmCriteria, criteria
@@ -109,7 +109,7 @@ def _print_best_sizes(
         f"{best} (degrees of freedom: {_degrees(record)}; exact only for gamma = 0)" if best else "",
         style="dim",
     )
-    most = (record.request.restrictions or NONE).n_selectable_features(record.data.p)
+    most = restrictions_of(record).n_selectable_features(record.data.p)
     if f": {taus[-1]}" in best and taus[-1] < most:
         say(console, f"tau = {taus[-1]} is the largest compared; larger models may be better", style="dim")
 
@@ -258,7 +258,7 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
     condition = "" if box is None else f", given that every coefficient is within {box:g} of zero"
     reason = "tolerances of the solver or ties leave a gap" if reason and record.stop == "gap" else reason
     word = f"certified best subset{condition}" if not reason else f"best subset so far ({reason}; not certified)"
-    say_titled(console, word, pair(record.tau, record.gamma), colour)
+    say_titled(console, word, pair(record.tau, record.gamma, restrictions_of(record).unit_of_tau), colour)
     ends = format_interval(record.lower, record.upper, digits)
     among, words = "" if box is None else " of such models", "" if record.side is None else record.side.words()
     say(

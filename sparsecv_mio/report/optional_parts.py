@@ -105,15 +105,15 @@ def _describe_plan(plan: inference_parts.DrawPlan, n_done: int, n_certified: int
 
 
 def _describe_bootstrap(record: Record, found: inference_parts.Bootstrap) -> DrawSummary:
-    n_done = len(found.chosen)
+    n_done, unit = len(found.chosen), restrictions_of(record).unit_of_tau
     same = next((one.draws for one in found.models if set(one.support) == set(record.support)), 0)
     sizes = ", ".join(f"{one.tau} ({one.draws:,})" for one in found.sizes)
     lines = [
         *_describe_plan(found.plan, n_done, found.certified, ("bootstrap draw", "bootstrap draws")),
-        f"the features of the reported model are those of {same:,} of {n_done:,} draws; tau (draws): {sizes}",
+        f"the {unit}s of the reported model are those of {same:,} of {n_done:,} draws; tau (draws): {sizes}",
         "the frequencies describe how the procedure varies; they are not probabilities that a feature belongs in the "
         "model"
-        + ", and the percentiles are not confidence intervals: a coefficient is 0 in draws without its feature"
+        + f", and the percentiles are not confidence intervals: a coefficient is 0 in draws without its {unit}"
         * found.has_percentiles,
     ]
     level, ends = f"{100.0 * found.level:g}%", [f"{50.0 * (1.0 + sign * found.level):g}%" for sign in (-1.0, 1.0)]

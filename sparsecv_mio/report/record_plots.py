@@ -16,6 +16,7 @@ from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, PathRe
 from sparsecv_mio.certificate.parts import ChosenFolds
 from sparsecv_mio.certificate.read_back import AnyRecord, adapt_to_record_loss, came_from_python, weighted_again
 from sparsecv_mio.certificate.records import Least, PathRow, Record
+from sparsecv_mio.certificate.restrictions import restrictions_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import format_number
 from sparsecv_mio.errors import BadInput
@@ -134,7 +135,7 @@ def plot_surface(record: PathRecord, ax: Axes) -> Axes:
             colour = "white" if place < 0 else colours((3 * tau + 2 * place) % colours.N)
             ax.fill_between([piece.low, piece.high], tau - 0.4, tau + 0.4, color=colour, linewidth=0.0)
             ax.vlines(piece.high, tau - 0.4, tau + 0.4, color=figures.INK, linewidth=0.6)
-    ax.set(xscale="log", xlabel="gamma (ridge weight)", ylabel="tau (features)", xlim=(surface.low, surface.high))
+    ax.set(xscale="log", xlabel="gamma (ridge weight)", ylabel=_size_label(record), xlim=(surface.low, surface.high))
     figures.set_integer_ticks(ax.yaxis)
     ax.set_ylim(taus[0] - 0.6, taus[-1] + 0.6)
     figures.write_title(ax, "best subset of every size: the colour changes where the subset changes")
@@ -180,7 +181,7 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     _bands(ax, at, rows, bottom, top)
     _dots(ax, at, rows, top)
     _mark_choices(ax, record, at, rows, top)
-    ax.set(ylim=(bottom, top), ylabel="CV error", xlabel="gamma (ridge weight)" if by_gamma else "tau (features)")
+    ax.set(ylim=(bottom, top), ylabel="CV error", xlabel="gamma (ridge weight)" if by_gamma else _size_label(record))
     if by_gamma:
         figures.places(ax, "x", [f"{pair.row.gamma:.3g}" for pair in rows])
         figures.write_title(ax, f"CV error at tau = {rows[0].tau}")
@@ -345,7 +346,7 @@ def _spots(ax: Axes, record: Record) -> Spots:
     taus, gammas = sorted({row.tau for row in record.table}), sorted({row.gamma for row in record.table})
     figures.places(ax, "x", [str(tau) for tau in taus])
     figures.places(ax, "y", [f"{gamma:.3g}" for gamma in gammas])
-    ax.set(xlabel="tau (features)", ylabel="gamma (ridge weight)")
+    ax.set(xlabel=_size_label(record), ylabel="gamma (ridge weight)")
     return {(row.gamma, row.tau): (taus.index(row.tau), gammas.index(row.gamma)) for row in record.table}
 
 
@@ -429,6 +430,10 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def _size_label(record: AnyRecord) -> str:
+    return f"tau ({restrictions_of(record).unit_of_tau}s)"
+
+
 def _sign_note(record: Record) -> str:
     limits = record.request.restrictions
     signed = limits is not None and bool(limits.nonnegative or limits.nonpositive)
@@ -479,7 +484,7 @@ def plot_coefficients(
     gammas = sorted({row.gamma for row in record.path})
     wanted = gammas[len(gammas) // 2] if gamma is None else min(gammas, key=lambda one: abs(one - gamma))
     rows = sorted((row for row in record.path if row.gamma == wanted), key=lambda row: row.tau)
-    ax = _draw_path(rows, record.data.names, ax, data)
+    ax = _draw_path(record, rows, ax, data)
     place = next((k for k, row in enumerate(rows) if row.tau == size), None)
     if place is not None:
         ax.axvspan(place - 0.5, place + 0.5, facecolor="none", edgecolor=figures.INK, linewidth=1.2, label="the model")
@@ -509,9 +514,9 @@ def _order_features(rows: Sequence[PathRow], columns: Sequence[str]) -> list[str
     return sorted(used, key=lambda name: (-len(taus[name]), min(taus[name])))
 
 
-def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None, data: Dataset | None) -> Axes:
+def _draw_path(record: PathRecord, rows: Sequence[PathRow], ax: Axes | None, data: Dataset | None) -> Axes:
     """Draw the coefficients of every size as colours."""
-    title = f"coefficients, gamma = {format_number(rows[0].gamma, 4)}"
+    columns, title = record.data.names, f"coefficients, gamma = {format_number(rows[0].gamma, 4)}"
     ax, names = figures.prepare_rows(ax, _order_features(rows, columns), columns, title, height=1.6)
     values = np.array([[row.coefficients.get(name, np.nan) for row in rows] for name in names]).reshape(-1, len(rows))
     words, end = "share of the row's maximum", 1.0
@@ -524,7 +529,7 @@ def _draw_path(rows: Sequence[PathRow], columns: Sequence[str], ax: Axes | None,
     if names:
         _draw_colours(ax, values, words, cmap="RdBu_r", vmin=-end, vmax=end)
     figures.places(ax, "x", [f"{'' if row.proved else '~'}{row.tau}" for row in rows])
-    ax.set_xlabel("tau (features)" if all(row.proved for row in rows) else "tau (features), ~ not certified")
+    ax.set_xlabel(_size_label(record) + ("" if all(row.proved for row in rows) else ", ~ not certified"))
     return ax
 
 

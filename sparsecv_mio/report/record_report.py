@@ -14,7 +14,7 @@ from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, PathRe
 from sparsecv_mio.certificate.parts import NESTED_WARNING, DataInfo, GridRequest, ReadingInfo, versions
 from sparsecv_mio.certificate.read_back import AnyRecord, came_from_python
 from sparsecv_mio.certificate.records import EITHER_SIDE, NO_AVERAGE, Record
-from sparsecv_mio.certificate.restrictions import adjustment_columns
+from sparsecv_mio.certificate.restrictions import adjustment_columns, restrictions_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import (
     format_interval,
@@ -154,24 +154,25 @@ def write_report(
 
 def _answer(record: AnyRecord) -> str:
     """Return the answer of a record in one line."""
+    unit = restrictions_of(record).unit_of_tau
     if isinstance(record, Record):
         return f"{_answer_of_search(record)}{_whose(record)}"
     if isinstance(record, PathRecord):
         taus = sorted({row.tau for row in record.path})
         within = " within the restrictions" if record.request.restrictions else ""
-        return f"the best subsets of {taus[0]} to {taus[-1]} features{within} on all rows"
+        return f"the best subsets of {taus[0]} to {taus[-1]} {unit}s{within} on all rows"
     if isinstance(record, CommonRecord):
-        model = f"{several(record.tau, 'feature')} common to all folds, gamma = {format_number(record.gamma)}"
+        model = f"{several(record.tau, unit)} common to all folds, gamma = {format_number(record.gamma)}"
         if not record.loss.is_quadratic:
             return f"{model}: CV error {format_number(record.cv_error)} of {record.data.target}, {record.beside_error}"
         root = format_number(record.rmse)
         return f"{model}: predicts {record.data.target} on held-out rows with a root mean squared error of {root}"
-    return f"the best subset of {record.tau} features on all rows, gamma = {format_number(record.gamma)}"
+    return f"the best subset of {several(record.tau, unit)} on all rows, gamma = {format_number(record.gamma)}"
 
 
 def _answer_of_search(record: Record) -> str:
     """Return the reported pair and the error of its predictions."""
-    pair = f"tau = {several(record.tau, 'feature')}, gamma = {format_number(record.gamma)}"
+    pair = f"tau = {several(record.tau, restrictions_of(record).unit_of_tau)}, gamma = {format_number(record.gamma)}"
     target = record.data.target
     if record.loss.is_quadratic:
         root = mark_estimate(format_number(record.rmse), record.estimate)
@@ -260,7 +261,7 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
     answer = facts(
         ("status", _status(record.status, record.gap)),
         ("models compared", record_tables.describe_model_space(record)),
-        ("features, tau", str(record.tau)),
+        (f"{restrictions_of(record).unit_of_tau}s, tau", str(record.tau)),
         ("ridge weight, gamma", format_number(record.gamma)),
         (f"CV error ({record.loss.target.cv_error}) of one subset for all folds",
          format_number(record.cv_error, digits)),
@@ -339,7 +340,7 @@ def _answer_facts(record: Record) -> Facts:
     return facts(
         ("status" if least is None else "status of the minimum CV error", _status(record.status, certificate.gap)),
         ("models compared", record_tables.describe_model_space(record)),
-        ("features, tau", str(record.tau)),
+        (f"{restrictions_of(record).unit_of_tau}s, tau", str(record.tau)),
         ("ridge weight, gamma", format_number(record.gamma)),
         ("chosen by", "" if least is None else record.rule),
         (f"CV error ({target.cv_error})", error),
@@ -378,7 +379,8 @@ def proved_sentences(record: Record) -> list[str]:
         limits = record.request.restrictions or NONE
         most = "at most " if limits else ""
         within = " within the restrictions" if replace(limits, count=()) else ""  # a count of factors forbids no model
-        lines.append(f"The full-data model uses the best subset of {most}{record.refit.tau} features{within}.")
+        size = several(record.refit.tau, limits.unit_of_tau)
+        lines.append(f"The full-data model uses the best subset of {most}{size}{within}.")
     return lines
 
 

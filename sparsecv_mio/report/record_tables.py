@@ -14,7 +14,7 @@ from rich.text import Text
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import accuracy, fit_records, records
 from sparsecv_mio.certificate.parts import Work
-from sparsecv_mio.certificate.restrictions import adjustment_columns
+from sparsecv_mio.certificate.restrictions import adjustment_columns, restrictions_of
 from sparsecv_mio.digits import (
     abbreviate_list,
     format_interval,
@@ -25,7 +25,7 @@ from sparsecv_mio.digits import (
     quoted_name,
     several,
 )
-from sparsecv_mio.model_space import NONE, find_factors, word_of_factor, words_of_terms
+from sparsecv_mio.model_space import find_factors, word_of_factor, words_of_terms
 from sparsecv_mio.report import layout, optional_parts, record_words, size_rows
 from sparsecv_mio.report.coefficients import ratio_columns, scatter_lines, spreads
 from sparsecv_mio.report.document import ReportTable, report_table
@@ -126,7 +126,7 @@ def _uncertified_reason(record: AnyMultiRecord) -> str:
 
 def _print_pair(console: Console, record: records.Record) -> None:
     """Print the reported pair, preceded by the pair with the minimum CV error if that is another one."""
-    unit, least, reason = record_words.unit_of_tau(record), record.least, _uncertified_reason(record)
+    unit, least, reason = restrictions_of(record).unit_of_tau, record.least, _uncertified_reason(record)
     reported = layout.pair(record.tau, record.gamma, unit)
     gap, pairs = layout.gap_in_words(record.request.gap), record_words.n_unsolved_pairs(record)
     if has_wide_ties(record):
@@ -672,21 +672,21 @@ def _print_size(
 ) -> None:
     """Print the models of a size, the features of all or of none of them, and those that replace each other."""
     count = several(size.models, "model")
-    say(console, f"\n{several(size.tau, 'feature')}: {count}, {_how_complete(record, size)}", style="bold")
+    unit, factors = restrictions_of(record).unit_of_tau, restrictions_of(record).count
+    say(console, f"\n{several(size.tau, unit)}: {count}, {_how_complete(record, size)}", style="bold")
     if not models:
         reason = "no model was evaluated before the limit; give a longer --time-limit"
         if record_words.has_stopped_early(record):
             reason = "the rounding error exceeds the value of every model; give a larger --gamma"
         say(console, reason)
         return
-    factors = (record.request.restrictions or NONE).count
     firsts = {columns[0]: word_of_factor(columns) for columns in factors}
     _print_near_models(console, VALUE[record.by], models, factors, full)
     _say_left_out(console, 0 if full else max(len(models) - KEPT_ROWS, 0), "model")
     below = "" if size.complete else f" with a {VALUE[record.by]} below {format_number(size.complete_to)}"
     if size.always or size.never or size.complete:
         for which, names in (("every", size.always), ("no", size.never)):
-            words = abbreviate_list([quoted_name(name) for name in words_of_terms(names, factors)]) or "no feature"
+            words = abbreviate_list([quoted_name(name) for name in words_of_terms(names, factors)]) or f"no {unit}"
             say(console, f"in {which} model{below}: {words}")
     if size.replacements:
         some = size.replacements[: None if full else FEW_REPLACEMENTS]
@@ -694,7 +694,7 @@ def _print_size(
             f"{' or '.join(quoted_name(firsts.get(name, name)) for name in (swap.feature, swap.other))} ({swap.pairs})"
             for swap in some
         ]
-        found = f"{several(len(size.replacements), 'pair')} of features that replace each other"
+        found = f"{several(len(size.replacements), 'pair')} of {unit}s that replace each other"
         say(console, f"{found} (number of pairs of models): {', '.join(pairs)}")
         _say_left_out(console, len(size.replacements) - len(some), "pair")
 
@@ -711,7 +711,8 @@ def _print_near_models(
         excess = f"+{100.0 * (model.value / best - 1.0):.3g}%" if best > 0.0 else "+0%"
         own = [name for name in support if name not in shared]
         rows.append((format_with_zeros(model.value, digits), excess, layout.join_names(own) or "-"))
-    name = "features" if not shared else f"features in addition to the {len(shared)} that all these models share"
+    name = "terms" if factors else "features"
+    name += "" if not shared else f" in addition to the {len(shared)} that all these models share"
     layout.print_table(console, (value, "above the best", name), rows, text=(name,))
 
 
@@ -765,7 +766,7 @@ def print_common(
     """
     word, colour = meaning(record)
     word = f"certified choice ({layout.gap_in_words(record.request.gap)})" if record.status == "proved" else word
-    say_titled(console, word, layout.pair(record.tau, record.gamma, record_words.unit_of_tau(record)), colour)
+    say_titled(console, word, layout.pair(record.tau, record.gamma, restrictions_of(record).unit_of_tau), colour)
     digits = interval_digits([(record.lower, record.upper)])
     ends = format_interval(record.lower, record.upper, digits)
     error = f"CV error {format_number(record.cv_error, digits)} of one subset for all folds, {record.beside_error}"

@@ -10,6 +10,7 @@ from itertools import pairwise
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.parts import FoldInfo, GridRequest, Stability
 from sparsecv_mio.certificate.records import NO_AVERAGE, OWN_ERROR, Average, Record, Region, TableRow
+from sparsecv_mio.certificate.restrictions import restrictions_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED
 from sparsecv_mio.data.folds import fold_name
@@ -185,21 +186,9 @@ def data_line(record: Record | CommonRecord, data: Dataset | None = None) -> str
         rows += f", {int((data.y > 0.0).sum()):,} with {quoted_name(about.target)} = {record.classes.positive}"
     if record.counts is not None and data is not None:
         rows += f" with a total count of {data.y.sum():,.0f}"
-    features = several(limits.n_selectable_features(about.p), unit_of_tau(record))
+    features = several(limits.n_selectable_features(about.p), limits.unit_of_tau)
     adjusted = f" and {several(len(limits.adjust), 'adjustment column')}" if limits.adjust else ""
     return f"{rows}; {features}{adjusted}; {describe_folds(record.folds)}"
-
-
-def unit_of_tau(record: Record | CommonRecord) -> str:
-    """Return the unit that tau counts: a term, which may be a factor of several columns, or a feature of one column.
-
-    Parameters
-    ----------
-    record : Record or CommonRecord
-        Record.
-    """
-    limits = record.request.restrictions
-    return "term" if limits is not None and limits.count else "feature"
 
 
 def describe_folds(folds: FoldInfo) -> str:
@@ -290,7 +279,7 @@ def selection_lines(record: Record) -> list[str]:
         many = "no fold is solved yet" if unsolved == total else f"{unsolved:,} of {total:,} folds are not solved"
         head = f"stability (estimate: {many})"
     model = set(words_of_terms(record.support, factors))
-    return [f"{head}: {_compare_with_folds(counts, model, k, fitted, unit_of_tau(record))}"]
+    return [f"{head}: {_compare_with_folds(counts, model, k, fitted, restrictions_of(record).unit_of_tau)}"]
 
 
 def is_in_time_order(record: Record) -> bool:

@@ -8,17 +8,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
+import sparsecv_mio as sc
 from sparsecv_mio.certificate.parts import ReadingInfo
 from sparsecv_mio.certificate.records import Nested, Record
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.digits import format_interval, format_number
+from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.fits.fit_options import SideOptions
+from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.near.common_subset import best_common_subset
+from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.report.document import Commands, Document, Facts, ReportTable, Sentences
+from sparsecv_mio.report.fit_tables import print_fit
 from sparsecv_mio.report.record_report import open_sentences, proved_sentences, report_of, report_text
+from sparsecv_mio.report.record_tables import print_near_optimal
 from sparsecv_mio.search.api import cross_validate, held_out_predictions, solve
 
-from .printing import data
+from .printing import data, printed
 
 
 def facts(document: Document) -> dict[str, str]:
@@ -40,6 +48,32 @@ def test_the_numbers_are_those_of_the_record(record: Record) -> None:
     assert float(said["R^2 of held-out rows"]) == pytest.approx(1.0 - np.mean(error**2) / np.var(data().y), abs=1e-4)
     assert said["fingerprint"] == record.data.fingerprint and said["digest"] == record.folds.digest
     assert {pair[0] for pair in record.versions.items()} < set(said)
+
+
+def test_every_command_counts_terms_where_factors_count_as_one() -> None:
+    rng, level = np.random.default_rng(1), np.arange(60) % 3
+    X = np.column_stack([np.eye(3)[level], rng.normal(size=(60, 2))])
+    y, names = 3.0 * level + X[:, 3] + 0.1 * rng.normal(size=60), ["c=a", "c=b", "c=c", "x", "z"]
+    given = sc.Dataset.from_arrays(X, y, names=names)
+    record = solve(given, folds="5", gammas=0.1, taus=2, count="factors", threads=1)
+    record = sc.bootstrap(record, given, draws=12, level=0.8, threads=1)
+    fit = fit_one(given, tau=2, gamma=0.1, side=SideOptions(count="factors"))
+    path = best_subsets(given, gammas=0.1, taus=[1, 2], count="factors")
+    common = best_common_subset(given, "5", gammas=0.1, taus=2, count="factors")
+    near = near_optimal(given, "5", gamma=0.1, taus=[2], within=0.5, count="factors")
+    for shown, words in (
+        (record, "tau = 2 terms, gamma = 0.1: predicts"), (record, "best subset of at most 2 terms"),
+        (record, "The terms of the reported model are those of "), (record, "0 in draws without its term"),
+        (common, "2 terms common to all folds"), (path, "the best subsets of 1 to 2 terms"),
+        (fit, "the best subset of 2 terms on all rows"),
+    ):  # fmt: skip
+        text = report_text(shown, "md", "R", None, "D")
+        assert words in text and ("terms, tau" in text or shown in (fit, path))
+    assert "60 rows, 3 terms, 5 folds" in record.summary()
+    assert "tau = 2 terms, gamma" in printed(lambda console: print_fit(console, fit), 200)
+    assert "\n2 terms: 1 model, " in printed(lambda console: print_near_optimal(console, near), 200)
+    assert record.plot_cv_error(Figure().subplots()).get_xlabel() == "tau (terms)"
+    assert path.plot_coefficients(Figure().subplots()).get_xlabel() == "tau (terms)"
 
 
 def test_the_target_is_not_a_text_column_of_the_features(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_reports_and_figures_keep_to_the_reference_of_the_search(tmp_path: Path)
     )
     assert "| city=b | 0 |" in text and f"| (intercept) | {format_number(against_b(deviations))} |" in text
     read = sc.read_dataset(tmp_path / "d.csv", "y", encode="onehot")
-    assert ", 2 features, 5 folds, " in levels.summary()
+    assert ", 2 terms, 5 folds, " in levels.summary()
     for record, has_row in ((levels, False), (deviations, True)):  # a coefficient that is 0 throughout has no row
         ticks = record.plot_coefficients(Figure().subplots(), read).get_yticklabels()
         assert ("city=b" in [tick.get_text() for tick in ticks]) is has_row
