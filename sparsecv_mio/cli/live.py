@@ -332,6 +332,22 @@ def reading_lines(quiet: bool) -> AbstractContextManager[None]:
 
 
 @contextmanager
+def proof_lines(quiet: bool) -> Iterator[Callable[[int], None]]:
+    """Print lines while a proof is written, unless quiet; yield a function of the number of its statements so far."""
+    number = 0
+
+    def update(n_statements: int) -> None:
+        nonlocal number
+        number = n_statements
+
+    def line() -> str:
+        return f"{_seconds_of_command():.0f} s; writing the proof, {number:,} statements so far"
+
+    with print_periodically(line, quiet):
+        yield update
+
+
+@contextmanager
 def compilation_lines(quiet: bool) -> Iterator[None]:
     """Print a line before kernels are compiled, for a command without a view of its search, unless quiet."""
     with warnings.catch_warnings():

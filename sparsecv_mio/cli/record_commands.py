@@ -93,6 +93,7 @@ def proof_files(
     from sparsecv_mio.certificate.own_rows import fold_preprocessing
     from sparsecv_mio.certificate.read_back import adapt_to_record_loss
     from sparsecv_mio.certificate.records import Record
+    from sparsecv_mio.cli import live
     from sparsecv_mio.data.rows_of_folds import OfTrainingRows
     from sparsecv_mio.proofs.proof_lines import stated_cells, unfinished_file
     from sparsecv_mio.proofs.proof_writing import write_proof
@@ -107,10 +108,11 @@ def proof_files(
         if not quiet:
             ending.tell(f"writing the proof to {path}; it has no time limit, and Ctrl-C keeps the answer")
         try:
-            write_proof(
-                record, rows, path, plan, found,
-                lambda place: modes.append(checker.find_check_mode(place, cells, rows.y)),
-            )  # fmt: skip
+            with live.proof_lines(quiet) as progress:
+                write_proof(
+                    record, rows, path, plan, found,
+                    lambda place: modes.append(checker.find_check_mode(place, cells, rows.y)), progress,
+                )  # fmt: skip
         except KeyboardInterrupt:
             unfinished, advice = unfinished_file(path), "no part of the proof is stored"
             if unfinished.exists():

@@ -195,6 +195,7 @@ class BestProof:
 def write_proof(
     record: Record | PathRecord | FitRecord, dataset: Dataset, path: Place, plan: FoldPlan | None = None,
     found: Snapshot | None = None, check: Callable[[str], None] | None = None,
+    progress: Callable[[int], None] = lambda n_statements: None,
 ) -> None:  # fmt: skip
     """Write a proof of the bounds of a record, for `sparsecv check`.
 
@@ -213,6 +214,8 @@ def write_proof(
     check : callable, optional
         Function called with the file before it replaces an existing one; an error that it raises leaves the existing
         file unchanged.
+    progress : callable, optional
+        Function called with the number of statements that are proved so far.
 
     Raises
     ------
@@ -238,7 +241,8 @@ def write_proof(
     else:
         proof = BestProof(record, dataset, path)
     try:
-        whole = list(compress_proof(proof.lines()))  # the file is not written until the proof is complete
+        lines = _count_lines(proof.lines(), progress)
+        whole = list(compress_proof(lines))  # the file is not written until the proof is complete
         with replacing(path, "proof") as place:
             with open(place, "xb") as stream:
                 stream.writelines(whole)
@@ -258,6 +262,12 @@ def write_proof(
         proof.kept.write()
         raise
     proof.kept.remove()
+
+
+def _count_lines(lines: Iterator[dict[str, Any]], progress: Callable[[int], None]) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines):
+        progress(number)
+        yield line
 
 
 def _repeat_search(record: Record, dataset: Dataset, plan: FoldPlan) -> Snapshot:

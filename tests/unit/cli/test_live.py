@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -333,6 +334,20 @@ def test_the_live_view_cuts_no_number(width: int) -> None:
     text = drawn(state, 40, width=width)
     for number in ("1523.25", "2012.75", "1,234,567", "1002.5", "2005.5", "3+2/1200"):
         assert number in text
+
+
+def test_a_proof_prints_the_lines_of_a_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(live, "FIRST_LINE_SECONDS", 0.001)
+    monkeypatch.setattr(live, "LINE_SECONDS", 0.001)
+    ask = ["path", SERVO, "-t", "class", "--gamma", "0.1,1", "--tau", "1:8", "--proof", str(tmp_path / "proof")]
+    assert run(ask) == 0
+    lines = re.findall(r"sparsecv: \d+ s; writing the proof, (\d+) statements so far", capsys.readouterr().err)
+    counts = [int(count) for count in lines]
+    assert counts == sorted(counts) and counts[-1] > 0
+    assert run([*ask, "-q"]) == 0
+    assert "statements so far" not in capsys.readouterr().err
 
 
 def test_the_first_line_comes_within_two_seconds(capsys: pytest.CaptureFixture[str]) -> None:
