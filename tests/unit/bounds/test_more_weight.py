@@ -18,6 +18,7 @@ from sparsecv_mio.bounds.more_weight import (
     adapt_multipliers,
     best_multipliers,
     multiplied_form,
+    with_multipliers,
 )
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.every_size import solve_path
@@ -116,11 +117,11 @@ def test_a_tree_says_more_than_a_relaxation() -> None:
     bounds.bound_pairs(rows, np.ones((1, 1), dtype=bool), known, lambda: False)
     before = float(bounds.held_out_errors(known.values)[0, 0])
     nodes = bounds.branch(rows, (0, 0), (before + 0.05 * error,) * 2, 4000, known, lambda: False)
-    with_multipliers = float(bounds.held_out_errors(known.values)[0, 0])
-    assert nodes == 0 and before + 0.1 * error < with_multipliers
-    nodes = bounds.branch(rows, (0, 0), (with_multipliers + 0.15 * error,) * 2, 4000, known, lambda: False)
+    by_multipliers = float(bounds.held_out_errors(known.values)[0, 0])
+    assert nodes == 0 and before + 0.1 * error < by_multipliers
+    nodes = bounds.branch(rows, (0, 0), (by_multipliers + 0.15 * error,) * 2, 4000, known, lambda: False)
     after = float(bounds.held_out_errors(known.values)[0, 0])
-    assert nodes > 1 and with_multipliers + 0.14 * error < after <= error
+    assert nodes > 1 and by_multipliers + 0.14 * error < after <= error
     bounds.take_light_weights(np.ones((1, 1), dtype=bool))
     assert LEFT_OUT_WEIGHTS[int(bounds.best[0, 0])] < 0.75
     bounds.branch(rows, (0, 0), (2.0 * error,) * 2, 4000, known, lambda: False)
@@ -231,8 +232,10 @@ def test_what_they_prove_holds_for_every_support(seed: int) -> None:
     assert np.all(found.nu >= more_weight.LEAST_MULTIPLIER) and np.all(found.nu <= more_weight.MOST_MULTIPLIER)
     values = []
     for at in (start, found):
-        made = multiplied_form(problem, held_out, at)
+        made, scale = multiplied_form(problem, held_out, at), (1.0 + np.abs(at.nu).max()) * problem.yy + t * held_out[2]
         assert made is not None
+        objective = with_multipliers(problem, held_out, at)
+        assert objective is not None and objective.size == pytest.approx(scale, rel=1e-12)
         form, zero = made[1], np.zeros(made[1].m)
         bar = 2.0 * (f + t * h)
         root = solve_root(form, size - len(problem.forced), bar, zero, lambda: False, near=1e-6, steps=2000)

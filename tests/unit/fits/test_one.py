@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -92,6 +93,9 @@ def test_an_assumed_box_is_said_or_set_aside(monkeypatch: pytest.MonkeyPatch) ->
     found = fit_one(made(0), tau=2, gamma=0.3, assume_box=2.0 * largest)
     assert found.assumed_box == 2.0 * largest and found.status == "proved"
     assert "if coefficients are within" in repr(found)
+    assert verify(found, made(0)).ok
+    failures = verify(replace(found, assumed_box=0.9 * largest), made(0)).failures
+    assert [failure.field for failure in failures] == ["assumed_box"]
     aside = fit_one(made(0), tau=2, gamma=0.3, assume_box=0.5 * largest)
     assert aside.assumed_box is None and "was ignored" in aside.warnings[0] and aside.objective == plain.objective
     monkeypatch.setattr(one, "has_large_matrices", lambda data, folds: True)

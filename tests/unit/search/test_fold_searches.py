@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -397,3 +398,15 @@ def test_all_columns_are_an_answer_that_needs_no_search(taus: list[int]) -> None
             assert paths.support(g, -1).tolist() == list(range(data.q))
             assert paths.objective[g, -1] * data.y_unit**2 == pytest.approx(plain.objective, rel=1e-7)
             assert paths.held_out[g, -1] * data.y_unit**2 == pytest.approx(error, rel=1e-5)
+
+
+def test_lower_bounds_of_folds_allow_for_the_rounding_of_both_objectives() -> None:
+    """With v = 9/2 and u = 4, or V = 5 for the weights t, of which the smallest is 1/20."""
+    found: list[np.ndarray] = []
+    state = SimpleNamespace(
+        slip=0.25, objective_upper=np.array([[[4.0, 4.0]]]), weighted={1: np.full((10, 1, 1), 5.0)},
+        context=SimpleNamespace(folds=SimpleNamespace(scores_all_left_out=np.ones(2, dtype=bool))),
+        cells=SimpleNamespace(narrow=lambda _place, lower, _upper: found.append(lower)),
+    )  # fmt: skip
+    Writer._raise_rows(SimpleNamespace(state=state), 0, np.array([0]), np.array([4.5]))
+    assert found[0].tolist() == [0.25, pytest.approx(0.75 / 0.05)]
