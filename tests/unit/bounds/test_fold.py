@@ -77,9 +77,10 @@ def test_no_column_and_all_of_them_leave_no_choice(tau: int) -> None:
     assert cell.objective_lower <= value <= cell.objective_upper
 
 
-def test_what_is_singular_to_rounding_says_nothing() -> None:
+@pytest.mark.parametrize("root", [None, np.ones(1)])
+def test_what_is_singular_to_rounding_says_nothing(root: np.ndarray | None) -> None:
     problem = SparseProblem(np.ones((2, 2)), np.ones(2), 2.0, np.ones(2), 1e-20, 9, np.zeros(2), 0.0)
-    fold = FoldBounds(problem, np.ones((1, 2)), np.ones(1))
+    fold = FoldBounds(problem, np.ones((1, 2)), np.ones(1), root=root)
     cell = fold.cells([1])[0]
     assert fold.form is None and (cell.lower, cell.upper) == (0.0, np.inf) and cell.objective_upper == np.inf
 

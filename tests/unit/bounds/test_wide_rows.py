@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from exact import check_allowance, fractions, solve
 
 from sparsecv_mio.bounds import wide as wide_module
 from sparsecv_mio.bounds import wide_rows
@@ -99,24 +100,30 @@ def test_the_farthest_prediction_covers_that_of_the_best_support(seed: int, monk
         assert bound - x @ b <= 1.1 * ((ubar - dual) / other - x @ b) + 1e-9
 
 
+def excesses_of_farthest(seed: int) -> list[Fraction]:
+    """One support fits nearly exactly, so that the level set is as narrow as the rounding of its objective."""
+    rng = np.random.default_rng(seed)
+    X = 1e4 * np.linalg.qr(rng.standard_normal((6, 3)))[0]
+    rows = WideRows(X, 3.0 * X[:, 0], np.zeros((0, 3)), np.zeros(0))
+    column, y = fractions(X[:, 0]), fractions(rows.y)
+    beta = column @ y / (column @ column + 1)
+    ubar, relaxation, x = np.nextafter(float(y @ y - beta * (column @ y)), np.inf), WideRelaxation(rows), np.zeros(3)
+    x[0] = rng.uniform(1.0, 2.0)
+    _, zeta = relaxation.solve(1, 1e-30)
+    bound, _ = farthest(relaxation, x, LevelSet(1, ubar, zeta), 10.0 ** rng.uniform(-9, 3), rows.rounding_allowance(1))
+    return [Fraction(x[0]) * beta - Fraction(bound)]
+
+
+def test_the_farthest_prediction_allows_for_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_allowance(excesses_of_farthest, range(30), [(wide_rows, "ROUNDING")], monkeypatch)
+
+
 def exact_fit(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, u: np.ndarray) -> tuple[Fraction, Fraction]:
     """Least f of all columns under a penalty of 1, and the held-out sum of squares, in fractions."""
-    A, out = ([[Fraction(v) for v in row] for row in each.tolist()] for each in (X, X_test))
-    target, q = [Fraction(v) for v in y.tolist()], X.shape[1]
-    system = [[sum(row[i] * row[j] for row in A) + Fraction(i == j) for j in range(q)] for i in range(q)]
-    c = [sum((row[i] * v for row, v in zip(A, target, strict=True)), Fraction(0)) for i in range(q)]
-    for k in range(q):
-        for i in set(range(q)) - {k}:
-            share = system[i][k] / system[k][k]
-            system[i] = [a - share * b for a, b in zip(system[i], system[k], strict=True)]
-            c[i] -= share * c[k]
-    b = [c[k] / system[k][k] for k in range(q)]
-
-    def squares(rows: list[list[Fraction]], values: list[Fraction]) -> Fraction:
-        left = [v - sum(x * w for x, w in zip(row, b, strict=True)) for row, v in zip(rows, values, strict=True)]
-        return sum((each * each for each in left), Fraction(0))
-
-    return squares(A, target) + sum(w * w for w in b), squares(out, [Fraction(v) for v in u.tolist()])
+    A, target = fractions(X), fractions(y)
+    b = solve(A.T @ A + fractions(np.eye(X.shape[1])), A.T @ target)
+    rest, out = target - A @ b, fractions(u) - fractions(X_test) @ b
+    return rest @ rest + b @ b, out @ out
 
 
 @pytest.mark.parametrize("seed", range(40))

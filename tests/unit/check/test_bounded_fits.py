@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import combinations
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -174,3 +175,12 @@ def leaf_bounds(seed: int, kind: Arithmetic) -> int:
 @pytest.mark.parametrize("block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 50))])
 def test_bounds_of_leaves_hold(kind: Arithmetic, block: int) -> None:
     assert sum(leaf_bounds(seed, kind) for seed in range(20 * block, 20 * block + 20)) > 10
+
+
+def test_rows_of_several_folds_have_the_largest_error_of_their_centres() -> None:
+    folds = SimpleNamespace(
+        moments=lambda fold: SimpleNamespace(center_error=[1.0, 3.0, 2.0][fold]),
+        about=lambda fold, rows: np.zeros((len(rows), 2)), design=SimpleNamespace(kind=Floats),
+    )  # fmt: skip
+    Z, _, off = statements.Folds._rows(folds, [(fold, [0]) for fold in range(3)], np.array([[0]]))
+    assert Z.shape == (3, 1, 1) and off == 3.0 + 2.0 * Floats.u
