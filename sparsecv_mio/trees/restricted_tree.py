@@ -257,11 +257,13 @@ class BoundedSizes:
             upper, goal = float(found.best[size]), float(found.goal[size])
             bar = form.raise_cutoff(upper)
             margin, complete = bar - upper, bool(lower[size] > min(bar, goal) and bar <= goal)
+            least = min(upper, float(lower[size]), goal)  # a cutoff that is reached is stated in full
+            low = upper - margin if complete else (least - form.slack) / (1.0 + form.keep)
             some = [(value, form.columns[support]) for value, count, support in kept if value <= bar and count <= size]
             cells[tau] = BestSubset(
                 tau=tau,
                 support=some[0][1],
-                lower=max(min(upper, float(lower[size]), goal) - margin, 0.0),
+                lower=max(low, 0.0),
                 upper=upper,
                 candidates=tuple(support for _, support in some) if complete else (),
                 values=tuple(value for value, _ in some) if complete else (),
