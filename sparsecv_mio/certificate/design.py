@@ -327,8 +327,16 @@ class Design(ABC):
         """Return (s,) tolerances for the coefficients of a full-data fit."""
 
     @abstractmethod
-    def expected_intercept(self, model: Any, beta: FloatArray) -> tuple[float, float]:
-        """Return the intercept of a full-data fit with the coefficients of the record, and its tolerance."""
+    def expected_intercept(self, model: Any, beta: FloatArray, rooms: FloatArray) -> tuple[float, float]:
+        """Return the intercept of a full-data fit with given coefficients, and its tolerance.
+
+        Parameters
+        ----------
+        beta : (s,) array
+            Coefficients of the record where they agree with the refit, and coefficients of the refit elsewhere.
+        rooms : (s,) array
+            Tolerances for the coefficients of the refit in `beta`; 0 for those of the record.
+        """
 
     @abstractmethod
     def held_out(self, model: Any, rows: IntArray, dataset: Dataset | None = None) -> tuple[float, float]:

@@ -279,7 +279,7 @@ class GlmDesign(Design):
     def _largest_effect(self, model: GlmModel) -> float:
         return float(np.abs(model.beta * model.unit).max(initial=0.0))
 
-    def expected_intercept(self, model: GlmModel, beta: FloatArray) -> tuple[float, float]:
+    def expected_intercept(self, model: GlmModel, beta: FloatArray, rooms: FloatArray) -> tuple[float, float]:
         """Return the intercept of a full-data fit, and its tolerance."""
         offset = float(np.abs(model.center) @ np.abs(model.beta))
         return model.intercept, FOLLOWS_RTOL * (1.0 + abs(model.intercept) + offset + self._largest_effect(model))

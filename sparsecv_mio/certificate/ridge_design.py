@@ -465,16 +465,16 @@ class RidgeDesign(Design):
         slack = float(np.max(np.abs(model.beta) * self._spread(model), initial=0.0)) * CROSSING_RTOL
         return slack + 1e-12 * size_of_target(self.dataset, self.intercept) + self.target_noise
 
-    def expected_intercept(self, model: RidgeFit, beta: FloatArray) -> tuple[float, float]:
-        """Return the intercept of a full-data fit with the coefficients of the record, and its tolerance.
+    def expected_intercept(self, model: RidgeFit, beta: FloatArray, rooms: FloatArray) -> tuple[float, float]:
+        """Return the intercept of a full-data fit with given coefficients, and its tolerance.
 
-        The error of these coefficients is tolerated already, and must not be multiplied by the centre again.
+        The error of coefficients of the record is tolerated already, and must not be multiplied by the centre again.
         """
         offset = float(np.abs(model.x_center) @ np.abs(beta)) + abs(model.y_center)
         # means that are 0 up to the rounding of their sums
         size = size_of_target(self.dataset, self.intercept) + float(self._spread(model) @ np.abs(beta))
         room = 1e-13 * offset + 1e-12 * self._prediction_slack(model) + 1e-15 * size + self.target_noise
-        return float(model.y_center - model.x_center @ beta), room
+        return float(model.y_center - model.x_center @ beta), room + float(np.abs(model.x_center) @ rooms)
 
     def _noise_effects(self, support: Support, gamma: float) -> FloatArray:
         """Return bounds on the effect of `target_noise` on full-data coefficients, in units of the file."""

@@ -9,6 +9,7 @@ checked (:mod:`sparsecv_mio.certificate.checked_fields`).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -92,7 +93,7 @@ def verify(
     """
     if not isinstance(record, JsonRecord):
         raise BadInput(f"{type(record).__name__} is not a record; read_record reads a record from its file")
-    checks = Checks(progress=progress, data_advice="" if isinstance(dataset, str | Path | Dataset) else FRAME_ADVICE)
+    checks = Checks(progress=progress, data_advice=_describe_frame_numbers(dataset))
     dataset = read_back.data_of(record, dataset)
     try:
         check_supports(record)
@@ -104,6 +105,13 @@ def verify(
         rows = _rows_and_folds(checks, record, dataset, folds)
         complete = rows is not None and _check_claims(checks, record, *rows)
     return checks.report(record if complete else None)
+
+
+def _describe_frame_numbers(data: Any) -> str:
+    """Return the advice for a frame of pandas 2, which may have read a file with rounded numbers, or an empty text."""
+    pandas = sys.modules.get("pandas")
+    has_rounding = pandas is not None and pandas.__version__.startswith("2.") and isinstance(data, pandas.DataFrame)
+    return FRAME_ADVICE if has_rounding else ""
 
 
 def _check_claims(checks: Checks, record: read_back.StoredRecord, dataset: Dataset, plan: FoldPlan | None) -> bool:

@@ -406,7 +406,8 @@ DECADE = 10.0  # factor by which a hint extends a grid of gammas
 EQUAL_RATIOS = 1e-6  # relative difference up to which the ratios of neighbouring gammas are equal
 WHOLE_LIMIT = 0.95  # share of a time limit, from which the limit counts as the reason for the end
 AT_AN_END = 1e-3  # share of the logarithmic interval of gamma within which an optimum is at its edge
-MIN_GAIN = 1e-3  # share of the CV error that smaller gammas must be able to gain before a hint proposes them
+MIN_GAIN = 1e-3  # share of the CV error that smaller gammas must be able to gain before a hint proposes them; R^2, from
+# which no hint proposes tau 0
 BISECTIONS = 50  # bisections of [0.5, 1] to full precision
 AS_GOOD = 0.5  # rows; accuracies that differ by less are equal
 SLIGHT_RIDGE = 1e-6  # smaller weights hardly change the fit: no wider range is proposed
@@ -640,6 +641,8 @@ def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
     if best == most < natural:
         return f"{edge} is the largest of the grid; try {tau(f'{max(least, most // 2)}:{min(2 * most, natural)}')}"
     if best == least == 1:
+        if record.r_squared is not None and record.r_squared >= MIN_GAIN:  # the null model predicts worse
+            return ""
         return f"{edge} is the smallest of the grid: {from_0} includes the model without features"
     if best == least > 0:
         return f"{edge} is the smallest of the grid; try {tau(f'{least // 2}:{most}')}"

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from every_support import brute_force_cell
 
@@ -91,6 +92,24 @@ def test_a_failure_raises_with_its_field() -> None:
     with pytest.raises(VerificationFailed, match="intercept") as caught:
         report.raise_if_failed()
     assert caught.value.field == "intercept"
+
+
+def test_an_altered_coefficient_does_not_make_the_intercept_wrong() -> None:
+    names = RECORD.support
+    for name in names:
+        altered = {**RECORD.coefficients, name: 99.0}
+        assert failing(RECORD, RECORD_DATA, coefficients=altered) == [f"coefficients.{name}"]
+        wrong = failing(RECORD, RECORD_DATA, coefficients=altered, intercept=RECORD.intercept + 1e-3)
+        assert wrong == [f"coefficients.{name}", "intercept"]
+
+
+def test_only_a_frame_of_pandas_2_is_said_to_round_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pd.DataFrame(RECORD_DATA.X, columns=RECORD_DATA.names).assign(y=RECORD_DATA.y + 1e-6)
+    for version, is_told in (("2.3.1", True), ("3.1.1", False)):
+        monkeypatch.setattr(pd, "__version__", version)
+        failures = verify(RECORD, frame).failures
+        assert [failure.field for failure in failures] == ["data.fingerprint"]
+        assert ("pandas 2" in failures[0].message) == is_told
 
 
 def test_more_features_come_with_a_caveat() -> None:

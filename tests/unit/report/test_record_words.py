@@ -223,7 +223,7 @@ def limited(record: Record, region: Region) -> Record:
         (0.1, 2, (0.01, 0.1, 1.0), (1, 2, 3), []),
         (0.1, 3, (0.01, 0.1, 1.0), (1, 2, 3), ["largest of the grid; try --tau 1:5"]),
         (0.1, 5, (0.01, 0.1, 1.0), (1, 2, 5), []),
-        (0.1, 1, (0.01, 0.1, 1.0), (1, 2, 5), ["smallest of the grid: --tau 0:5 includes the model without features"]),
+        (0.1, 1, (0.01, 0.1, 1.0), (1, 2, 5), []),
         (0.1, 0, (0.01, 0.1, 1.0), (0, 2, 5), []),
         (0.1, 2, (0.01, 0.1, 1.0), (2, 3), ["smallest of the grid; try --tau 1:3"]),
         (0.1, 2, (0.1,), (2,), []),
@@ -236,6 +236,14 @@ def test_an_edge_of_the_grid_is_told(
     request = replace(record.request, gammas=gammas, taus=taus)
     found = hints(replace(record, gamma=gamma, tau=tau, request=request))
     assert len(found) == len(told) and all(text in hint for text, hint in zip(told, found, strict=True))
+
+
+def test_the_null_model_is_proposed_only_if_it_may_predict_better(record: Record) -> None:
+    one = replace(record, tau=1, request=replace(record.request, gammas=(record.gamma,), taus=(1, 2, 5)))
+    told = ["smallest of the grid: --tau 0:5 includes the model without features"]
+    for r_squared, wanted in ((0.9, []), (0.002, []), (0.0005, told), (None, told)):
+        found = hints(replace(one, r_squared=r_squared))
+        assert len(found) == len(wanted) and all(text in hint for text, hint in zip(wanted, found, strict=True))
 
 
 def test_sizes_between_the_small_ones_and_all_features_are_told(record: Record) -> None:
