@@ -166,7 +166,7 @@ def _solve_sizes(
     goals = {tau: form.raise_cutoff(cutoffs.get(tau, np.inf)) for tau in taus}
     tree = BoundedSizes(form, at, (lo, hi), inside[at], goals)
     tree.process_nodes(supports, node_limit * len(taus), is_expired)
-    if tree.depth < -1 or tree.hides_signs(float(tree.found.best[min(max(taus), len(at))])):
+    if tree.depth < -1 or tree.can_hide_signs(float(tree.found.best[min(max(taus), len(at))])):
         return None
     return BestSubsets(tree.cells(taus), tree.nodes, tree.depth < 0)
 
@@ -234,7 +234,7 @@ class BoundedSizes:
             self.depth = bounded_tree.advance(self.problem, self.levels, self.found, self.depth, count)
             self.nodes = int(count[0])
 
-    def hides_signs(self, upper: float) -> bool:
+    def can_hide_signs(self, upper: float) -> bool:
         """Return True if rounding may hide the sign of a bounded coefficient in a support within the margin."""
         is_signed = bool(np.any((self.problem.lo == 0.0) | (self.problem.hi == 0.0)))
         return is_signed and self.form.raise_cutoff(upper) - upper > SIGN_RTOL * upper
