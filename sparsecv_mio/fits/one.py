@@ -139,9 +139,11 @@ def _solve_model(model: _Model, backend: Solver, options: FitOptions, limits: Li
     problem = model.problem
     seconds = limits.seconds - (time.monotonic() - begin if backend.name == NATIVE else 0.0)
     limits = replace(limits, seconds=max(seconds, 0.0), options=options.solver_option)
-    return backend.solve(
+    outcome = backend.solve(
         problem, model.tau, limits=limits, constraints=forced, formulation=options.formulation, start=start
     )
+    as_path = backend.name == NATIVE and squared and not (model.asked.together or model.asked.box)
+    return _compare_from_rows(model, outcome, limits) if as_path and outcome.stop is Stop.GAP else outcome
 
 
 @keywords_are(FitOptions)
@@ -324,6 +326,33 @@ def _solve_by_trees(model: _Model, start: Start | None, limits: Limits, box: flo
     whole.try_supports([choice.inside(support) for support in starts])
     solved = solve_by_rows(data, whole, tau, gamma, has_expired, node_limit).map_to_columns(choice.others)
     return _outcome(model, solved, limits, clock, built)
+
+
+def _compare_from_rows(model: _Model, outcome: Outcome, limits: Limits) -> Outcome:
+    """Compare near ties by fits from the rows, as `path` does, where rounding errors of the moments leave a gap."""
+    from sparsecv_mio.search.answer.answer_fits import make_answer_fits
+    from sparsecv_mio.search.answer.result import fitted_row
+    from sparsecv_mio.search.deadline import Deadline
+
+    data, tau, gamma, clock = model.data, model.tau, model.gamma, Deadline(limits.seconds - outcome.seconds, None)
+    choice = ForcedColumns.from_positions(data.q, np.array(model.constraints.forced_out, dtype=np.int64))
+    others = replace(data.only(choice.others), restrictions=model.asked.restrictions or NONE)
+    starts = [choice.inside(np.asarray(outcome.incumbent, dtype=np.int64))]
+    node_limit = int(limits.nodes - outcome.nodes) if np.isfinite(limits.nodes) else UNLIMITED
+    found = make_answer_fits(others).solve(
+        gamma, [tau], starts, node_limit, lambda: limits.is_cancelled or clock.has_expired()
+    )
+    row = fitted_row(others, gamma, None, found.by_size[tau], limits.gap)
+    if not row.proved:
+        return outcome
+    support = data.support_of(row.support)
+    lower, upper = row.lower / data.loss_unit, row.upper / data.loss_unit
+    return replace(
+        outcome, stop=Stop.OPTIMAL, incumbent=tuple(support.tolist()), lower=lower, upper=upper,
+        beta=tuple(refit_rows(data, slice(0, data.n), support, gamma).beta.tolist()),
+        nodes=outcome.nodes + found.nodes, seconds=outcome.seconds + clock.seconds,
+        raw_status="complete; near ties compared from the rows", allowance=max(upper - lower - limits.gap * upper, 0.0),
+    )  # fmt: skip
 
 
 def _outcome(model: _Model, found: BestSubsets, limits: Limits, clock: Deadline, built: float) -> Outcome:

@@ -24,7 +24,7 @@ from sparsecv_mio.report import record_tables
 from sparsecv_mio.report.coefficients import overdispersion_note, pearson_formula, ratio_columns, scatter_lines
 from sparsecv_mio.report.layout import POINT_WIDTH, code_lines, link_lines, pair, print_table, say, say_titled
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
-from sparsecv_mio.words import Intercept
+from sparsecv_mio.words import NATIVE, Intercept
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
@@ -282,8 +282,11 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
 
 
 def _describe_excess(record: FitRecord) -> str:
-    """Return a line on a certified gap above the requested one, which the tolerances of the solver explain."""
-    if record.status != "proved" or record.gap <= record.requested_gap:
+    """Return a line on a gap above the requested one, which the tolerances of the solver or rounding explain."""
+    if record.status != "proved":
+        remedy = "a larger --gamma" if record.backend == NATIVE else "--backend native"
+        return f"{remedy} may close the gap" if record.stop == "gap" else ""
+    if record.gap <= record.requested_gap:
         return ""
     share = format_number(100.0 * record.allowance / record.upper, 2)
     return (

@@ -115,4 +115,6 @@ def test_the_gap_that_a_solver_leaves_is_explained() -> None:
     left = replace(wide, status="limit", stop="gap", raw_status=unused)
     text = printed(lambda console: print_fit(console, left), 200)
     assert "(tolerances of the solver or ties leave a gap; not certified)" in text and "limit reached" not in text
-    assert "below that of the solver" not in text
+    assert "below that of the solver" not in text and "\n--backend native may close the gap\n" in text
+    text = printed(lambda console: print_fit(console, replace(left, backend="native")), 200)
+    assert "\na larger --gamma may close the gap\n" in text
