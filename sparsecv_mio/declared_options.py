@@ -180,7 +180,8 @@ def _check_seconds(name: str, value: Any) -> None:
         return
     _check_real(name, value)
     if not 0.0 < value < math.inf:
-        raise BadInput(f"{name}: {value:g} is out of range; give a positive number of seconds")
+        limitless = ", or None for no limit" if value == math.inf else ""
+        raise BadInput(f"{name}: {value:g} is out of range; give a positive number of seconds{limitless}")
 
 
 def _check_real(name: str, value: Any) -> None:
@@ -514,6 +515,10 @@ IN_PYTHON = {  # options of commands without a keyword, and what to use
     "json": "use record.write_record(FILE)",
     "proof": "use write_proof of sparsecv_mio.proofs.proof_writing",
     "full": "only commands print; use record.to_frame()",
+    "groups": 'use folds="groups:COLUMN" with a column of the data; of an estimator, fit(X, y, groups=...)',
+    "Cs": "use gammas with the values 1 / C",
+    "C": "use gamma=1 / C",
+    "random_state": "use seed=... of solve, or cv=KFold(10, shuffle=True, random_state=...) of an estimator",
     "quiet": "only commands print",
 }
 

@@ -105,7 +105,7 @@ class GridEdgeWarning(SparseCVWarning):
 ELSEWHERE = {  # names of options in other packages: letters only, without a plural s
     "gamma": ("alpha", "lambda", "lambd", "l2", "l2reg", "penalty", "ridge"),
     "n-gammas": ("nalpha", "nlambda"),
-    "folds": ("cv", "nfold", "kfold", "nsplit", "foldid", "k"),
+    "folds": ("cv", "nfold", "kfold", "nsplit", "foldid", "k", "group"),
     "loss": ("family", "objective", "distribution"),
     "skip-lines": ("skiprow", "skipline", "skip"),
     "most": ("nbest",),
@@ -282,4 +282,5 @@ def missing_package(error: ModuleNotFoundError) -> MissingPackage | None:
 
 def _missing(package: str, extra: str, what: str) -> MissingPackage:
     name = INSTALLED_AS.get(package, package)
-    return MissingPackage(f'{what} needs {name}, which is not installed: pip install "sparsecv-mio[{extra}]"')
+    advice = f'run pip install {name}, or pip install ".[{extra}]" in a clone'
+    return MissingPackage(f"{what} needs {name}, which is not installed: {advice}")

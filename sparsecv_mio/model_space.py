@@ -1030,9 +1030,7 @@ def gammas(text: str, option: str = "--gamma") -> tuple[float, ...]:
     (0.0, 0.01, 0.1, 1.0)
     """
     if RANGE_SIGN in text:
-        raise BadInput(
-            f"{option}: {text!r} is an interval, which this command does not support; give a list or LO:HI:COUNT"
-        )
+        raise BadInput(f"{option}: {text!r} is an interval, which is not supported here; give a list or LO:HI:COUNT")
     words = text.split(",")
     return tuple(sorted({gamma for word in words for gamma in _gammas_of_word(word, option)}))
 

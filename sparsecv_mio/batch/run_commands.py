@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 SHOWN_TASKS = 20
 MIN_SILENT_SECONDS = 30.0  # seconds without a finished task before the estimate of the remaining time is withdrawn
 MAX_TASK_RATIO = 3.0  # longest time without a finished task, in mean times of the finished tasks, with an estimate
-FIRST_USE = "the first use on this machine starts by compiling, for a minute or two"  # shown until a task has ended
+FIRST_USE = (
+    "the first use of each kind of problem starts by compiling, for a minute or two"  # shown until a task has ended
+)
 BATCH_CODES = (
     "\b\nSettings in the table [vary] of a plan: the options of solve, and also test, split,\n"
     "refit, cpu_limit and estimator:\n"

@@ -676,7 +676,7 @@ def read_data(
         if isinstance(data, str | Path):
             return read_dataset(data, resolve_target(data, target), aux=aux, two_words=two_words, **reading)
         if target is None and (hasattr(data, "columns") or is_arrow_table(data)):
-            raise BadInput("target: no column is given; name the column to predict")
+            raise BadInput("target: no column is given; name the column to predict by target=NAME")
         return Dataset.from_frame(data, "" if target is None else target, aux=aux, two_words=two_words, **reading)
 
 

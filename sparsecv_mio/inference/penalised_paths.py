@@ -214,7 +214,7 @@ def import_abess() -> Any:
     try:
         import abess
     except ImportError:
-        raise BackendUnavailable('abess is not installed: pip install "sparsecv-mio[peers]"') from None
+        raise BackendUnavailable("abess is not installed: pip install abess") from None
     return abess
 
 

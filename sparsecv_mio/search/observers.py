@@ -104,7 +104,7 @@ class Signals:
 
 TRACE_EVERY, CHECKPOINT_EVERY = 0.02, 0.5  # minimum seconds between two lines of a trace, and between two checkpoints
 RESUMED = "resumed"
-COMPILING = "compiling kernels for this machine, once"
+COMPILING = "compiling kernels, once for each kind of problem"
 
 
 @dataclass(frozen=True)

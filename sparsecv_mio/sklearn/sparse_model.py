@@ -152,8 +152,8 @@ def warn_of_result(estimator: Any) -> None:
 
 
 EMPTY_CELLS = (
-    '; to impute them, give a CV estimator na="mean" and na_within="folds", or put SimpleImputer() of sklearn.impute '
-    "before the estimator in a pipeline"
+    '; to impute missing values, give a CV estimator na="mean" and na_within="folds", or put SimpleImputer() of '
+    "sklearn.impute before the estimator in a pipeline"
 )
 TEXT_CELLS = (
     "; to encode text columns, use make_pipeline(make_column_transformer((OneHotEncoder(), [text columns]), "

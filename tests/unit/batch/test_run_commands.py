@@ -115,7 +115,9 @@ def test_tasks_are_counted_by_what_came_of_them() -> None:
 
 def test_why_no_task_has_ended_yet_is_said() -> None:
     counted = TaskCounts(10, [], 3)
-    assert counted.line().endswith("0 failed; the first use on this machine starts by compiling, for a minute or two")
+    assert counted.line().endswith(
+        "0 failed; the first use of each kind of problem starts by compiling, for a minute or two"
+    )
     counted.states.update(["done"])
     assert "compiles" not in counted.line()
 

@@ -143,7 +143,10 @@ def test_words_become_members_in_whatever_letters() -> None:
         ({"gap": float("nan")}, "^gap: nan"),
         ({"time_limit": 0.0}, "^time_limit: 0 is out of range"),
         ({"time_limit": float("nan")}, "^time_limit: "),
-        ({"time_limit": float("inf")}, "^time_limit: "),
+        (
+            {"time_limit": float("inf")},
+            "^time_limit: inf is out of range; give .* number of seconds, or None for no limit",
+        ),
         ({"threads": 0}, "^threads: 0 is out of range; give a whole number of at least 1"),
         ({"threads": 1.5}, "^threads: 1.5"),
         ({"threads": 5000}, "^threads: 5000 is out of range; give at most 4,096"),

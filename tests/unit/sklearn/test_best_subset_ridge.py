@@ -205,7 +205,9 @@ def test_cells_that_are_no_numbers_are_named_with_what_cures_them(frame: bool) -
         with pytest.raises(BadInput, match=f"^[^\n]*row 3[^\n]*{said}[^\n]*$"):
             BestSubsetRidge(1).fit(X_LINEAR, Y_LINEAR).predict(array)
 
-    refused(np.nan, 'to impute them, give a CV estimator na="mean" and na_within="folds", or put SimpleImputer')
+    refused(
+        np.nan, 'to impute missing values, give a CV estimator na="mean" and na_within="folds", or put SimpleImputer'
+    )
     refused("red", "OneHotEncoder")
     frame_of_words = pd.DataFrame({"a": ["red", "blue"] * 10, "b": Y_LINEAR, "c": X_LINEAR[:, 0]})
     ways = make_column_transformer((OneHotEncoder(), ["a"]), remainder="passthrough")  # the cure that is named
