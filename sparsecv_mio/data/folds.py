@@ -23,6 +23,7 @@ from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.model_space import MAX_COUNT, finite_number
 
+OF_GROUPS = " of whole groups"  # part of the spec of outer folds whose groups stay together
 SPECS = (
     "K, RxK (R repeats), loo, stratified:K, forward:K or forward:K:GAP, blocks:B, holdout:F, groups:COLUMN or "
     "groups:COLUMN:K, column:COLUMN or file:F"
@@ -748,7 +749,7 @@ def outer_folds(
             most = f"the {count} outer folds need at least {count + 1} groups; give more folds, or a weight (a number)"
         raise BadInput(f"{option}: the folds keep rows together in {groups} groups; {most}")
     outer_plan = folds_from_labels(
-        equal_folds(str(count), groups, seed)[together], f"{count} of whole groups ({plan.spec})"
+        equal_folds(str(count), groups, seed)[together], f"{count}{OF_GROUPS} ({plan.spec})"
     )
     return replace(outer_plan, seed=seed)
 

@@ -13,7 +13,7 @@ from sparsecv_mio.certificate.records import NO_AVERAGE, OWN_ERROR, Average, Rec
 from sparsecv_mio.certificate.restrictions import restrictions_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED
-from sparsecv_mio.data.folds import fold_name
+from sparsecv_mio.data.folds import OF_GROUPS, fold_name
 from sparsecv_mio.digits import (
     abbreviate_list,
     format_interval,
@@ -198,10 +198,14 @@ def describe_folds(folds: FoldInfo) -> str:
     --------
     >>> describe_folds(FoldInfo("10", 0, 10, "")), describe_folds(FoldInfo("groups:who", None, 60, ""))
     ('10 random folds (seed 0)', "60 folds, one for each value of 'who'")
+    >>> describe_folds(FoldInfo("5 of whole groups (groups:who:10)", 0, 5, ""))
+    '5 folds of whole groups (seed 0)'
     """
     kind, _, value = folds.spec.removesuffix(WEIGHTED).partition(":")
     kind, count = kind.lower(), several(folds.k, "fold")
     seed = "" if folds.seed is None else f" (seed {folds.seed})"
+    if OF_GROUPS in folds.spec:
+        return f"{count}{OF_GROUPS}{seed}"
     groups = f" of whole groups of {value.rpartition(':')[0]!r}" if seed else f", one for each value of {value!r}"
     gap = f", with a gap of {value.partition(':')[2]} rows" if ":" in value else ""
     in_order = f" in the order of the rows, each predicted from the rows before it{gap}"
