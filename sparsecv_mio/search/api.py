@@ -597,7 +597,8 @@ def nested_cross_validate(
 
     Notes
     -----
-    The run on all rows may take two shares of a time limit of `count + 2`; the outer folds have the remaining time.
+    The run on all rows may take two of `count + 2` shares of the time that is left when it begins; the outer folds have
+    the remaining time.
     """
     if options.by_folds:
         given = " and ".join(f'{name}="{Within.FOLDS}"' for name in options.by_folds)
@@ -610,8 +611,9 @@ def nested_cross_validate(
     outer = outer_folds(count, folds, dataset)
     if not options.loss.is_quadratic:
         question.check_outer_rows(outer)
-    share = None if deadline.limit is None else deadline.limit * MAIN_SHARE / (count + MAIN_SHARE)
-    record = _with_notes(answer(question, Deadline(share, hooks.stop, deadline.began)), question)
+    share, limit = MAIN_SHARE / (count + MAIN_SHARE), deadline.limit
+    end = None if limit is None else min(deadline.seconds, limit) + share * deadline.remaining_seconds
+    record = _with_notes(answer(question, Deadline(end, hooks.stop, deadline.began)), question)
     record = replace(record, warnings=(*record.warnings, *_warn_of_imputation(dataset, "nested")))
     with suppress(KeyboardInterrupt):
         solve_outer_folds(outer, deadline, deadline.at, partial(_nested_fold, question, outer), done)
