@@ -178,8 +178,8 @@ def bounded_fit(M, c, lo, hi, b, size):
 
 
 @njit(cache=True, nogil=True)
-def refit_in_bounds(Q, c, yy, penalty, ends, listed, rows, unit, fits):
-    """Replace some ridge fits by fits within bounds, with bounds on their rounding errors. O(size^3) for each support.
+def refit_in_bounds(Q, c, yy, penalty, ends, listed, unit, fits):
+    """Replace fits that may cross a bound by fits within bounds, with their rounding errors. O(size^3) a support.
 
     Parameters
     ----------
@@ -189,8 +189,6 @@ def refit_in_bounds(Q, c, yy, penalty, ends, listed, rows, unit, fits):
         Bounds on the coefficients.
     listed : SupportRows
         Supports.
-    rows : int array
-        Fits to replace.
     unit : float
         Relative error of the moments and of the bounds (a few ulp).
     fits : RidgeFits
@@ -203,10 +201,14 @@ def refit_in_bounds(Q, c, yy, penalty, ends, listed, rows, unit, fits):
     most `||r||_{M^-1}`, and f(b) exceeds its minimum by at most the square. The rounding of M is treated as in
     `refit_supports`.
     """
-    for x in range(rows.shape[0]):
-        row = rows[x]
+    for row in range(listed.sizes.shape[0]):
         n, at = listed.sizes[row], listed.columns[row]
         beta, spread = fits.beta[row], fits.spread[row]
+        crosses = False
+        for a in range(n):
+            crosses |= beta[a] - spread[a] < ends.lo[at[a]] or beta[a] + spread[a] > ends.hi[at[a]]
+        if not crosses:
+            continue
         M, scale, h, r, load = np.empty((n, n)), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
         lo, hi, b = np.empty(n), np.empty(n), np.empty(n)
         for a in range(n):

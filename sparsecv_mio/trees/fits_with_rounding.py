@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.kernels.cluster_relaxation import BoxEnds
 from sparsecv_mio.kernels.held_out_sums import RidgeFits, SupportRows, refit_supports
 from sparsecv_mio.kernels.restricted_node import refit_in_bounds
@@ -50,13 +50,6 @@ class MomentFits:
         """Coefficients and objectives in the form that kernels take."""
         return RidgeFits(self.beta, self.spread, self.value, self.value_error)
 
-    def crosses(self, bounds: Bounds) -> BoolArray:
-        """Return (k,) True where a coefficient may cross its bound, given (q,) bounds that the fits ignore."""
-        low, high = (end[self.table] for end in bounds)
-        has_column = np.arange(self.table.shape[1]) < self.sizes[:, None]
-        crosses = (self.beta - self.spread < low) | (self.beta + self.spread > high)
-        return np.asarray((crosses & has_column).any(axis=1))
-
     def coefficients(self, row: int) -> FloatArray:
         """Return the coefficients of one support, in its order."""
         return self.beta[row, : self.sizes[row]].copy()
@@ -83,18 +76,8 @@ def fit_from_moments(problem: SparseProblem, supports: Sequence[IntArray], bound
     refit_supports(problem.Q, problem.c, problem.yy, problem.penalty, made.support_rows, problem.rounding, made.fits)
     if bounds is None:
         return made
-    rows, ends = np.flatnonzero(made.crosses(bounds)), BoxEnds(*map(np.ascontiguousarray, bounds))
-    refit_in_bounds(
-        problem.Q,
-        problem.c,
-        problem.yy,
-        problem.penalty,
-        ends,
-        made.support_rows,
-        rows,
-        2.0 * problem.rounding,
-        made.fits,
-    )
+    ends, unit = BoxEnds(*map(np.ascontiguousarray, bounds)), 2.0 * problem.rounding
+    refit_in_bounds(problem.Q, problem.c, problem.yy, problem.penalty, ends, made.support_rows, unit, made.fits)
     return made
 
 

@@ -207,5 +207,6 @@ def test_an_edge_of_the_grid_says_which_grid_is_wider(grid: list[str], capsys: S
     said = capsys.readouterr()
     hint = re.search(r"try (--gamma|--tau) (\S+)", said.out + said.err)
     assert hint is not None, said.out
-    wider = [*grid, hint[1], hint[2].rstrip(".,;)")]
+    options = dict(zip(grid[::2], grid[1::2], strict=True)) | {hint[1]: hint[2].rstrip(".,;)")}
+    wider = [word for option in options.items() for word in option]
     assert run(["solve", "plain.csv", "-t", "y", *wider, "-q"]) == 0

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
+from sparsecv_mio.kernels import bounded_tree
+from sparsecv_mio.kernels.nodes import FREE
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.restricted_tree import solve_with_constraints
@@ -96,3 +98,21 @@ def test_bounds_of_a_paused_tree_and_of_cutoffs(seed: int) -> None:
             assert subset.lower <= least[tau] + 1e-9 * problem.yy
             assert subset.complete or subset.lower >= goals[tau] * (1.0 - 1e-6) - 1e-9 * problem.yy
             assert subset.complete or share < 1.0
+
+
+def test_one_column_within_its_interval() -> None:
+    M, c, ends = np.array([[2.0]]), np.array([3.0]), (np.zeros(1), np.ones(1))
+    problem = bounded_tree.QuadraticInBox(M, c, 10.0, *ends, 1.0, np.zeros(1, dtype=bool))
+    levels = bounded_tree.NodeLevels(
+        np.empty((2, 1, 1)), np.zeros((2, 1), dtype=bool), *np.zeros((3, 2, 1)), np.full((2, 1), FREE, dtype=np.int8),
+        np.zeros(2),
+    )  # fmt: skip
+    found = bounded_tree.FoundSupports(
+        np.full(2, np.inf), np.full(2, np.inf), 0.0, 0.0, np.zeros((8, 1), dtype=bool), np.zeros(8),
+        np.zeros(1, dtype=np.int64),
+    )  # fmt: skip
+    assert bounded_tree.start(problem, levels, found, np.zeros((0, 1), dtype=bool))
+    assert (bounded_tree.bound_open_supports(problem, levels, 0) <= 10.0).all()  # only the empty support is not offered
+    assert bounded_tree.advance(problem, levels, found, 0, np.array([1, 100])) == -1
+    np.testing.assert_allclose(found.best, [10.0, 6.0])  # b = 0, and b = 1 at the bound
+    assert np.isinf(bounded_tree.bound_open_supports(problem, levels, -1)).all()

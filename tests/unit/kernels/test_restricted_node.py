@@ -8,8 +8,17 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
+from sparsecv_mio.kernels.cluster_relaxation import BoxEnds
+from sparsecv_mio.kernels.held_out_sums import RidgeFits, SupportRows
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Form
-from sparsecv_mio.kernels.restricted_node import NodePoint, Rules, bounded_fit, bounded_value, node_bound
+from sparsecv_mio.kernels.restricted_node import (
+    NodePoint,
+    Rules,
+    bounded_fit,
+    bounded_value,
+    node_bound,
+    refit_in_bounds,
+)
 
 
 def drawn(rng: np.random.Generator, m: int) -> tuple[np.ndarray, np.ndarray, float]:
@@ -118,3 +127,28 @@ def test_bounds_and_fixed_columns_of_a_node_of_terms(seed: int) -> None:
             assert all(found[first[t]] != INSIDE for t in free if t not in more), more
             held = [t for t in more if np.any(point.b[term == t] != 0.0) or not np.any(sign[term == t])]
             assert all(found[first[t]] != DROPPED for t in held), more
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_fits_that_cross_a_bound_are_replaced(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    Q, c, yy = drawn(rng, 4)
+    M, table = Q + np.eye(4), np.array([[0, 1, 2], [1, 3, 0]])
+    sizes, ends = np.array([3, 2]), BoxEnds(np.full(4, -0.2), np.full(4, 0.3))
+    beta = np.zeros((2, 3))
+    for row, size in enumerate(sizes.tolist()):
+        at = table[row, :size]
+        beta[row, :size] = np.linalg.solve(M[np.ix_(at, at)], c[at])
+    fits = RidgeFits(beta, np.zeros((2, 3)), np.full(2, -1.0), np.full(2, -1.0))
+    refit_in_bounds(Q, c, yy, np.ones(4), ends, SupportRows(table, sizes), 1e-15, fits)
+    for row, size in enumerate(sizes.tolist()):
+        at = table[row, :size]
+        free = np.linalg.solve(M[np.ix_(at, at)], c[at])
+        if np.all((free >= -0.2) & (free <= 0.3)):
+            assert fits.value[row] == -1.0  # left as it was
+            continue
+        root = np.linalg.cholesky(M[np.ix_(at, at)]).T
+        best = lsq_linear(root, np.linalg.solve(root.T, c[at]), (-0.2, 0.3), tol=1e-14).x
+        value = yy - 2.0 * c[at] @ best + best @ M[np.ix_(at, at)] @ best
+        np.testing.assert_allclose(fits.beta[row, :size], best, atol=1e-6)
+        assert abs(fits.value[row] - value) <= 1e-9 * yy
