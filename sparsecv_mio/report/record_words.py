@@ -206,7 +206,7 @@ def describe_folds(folds: FoldInfo) -> str:
     seed = "" if folds.seed is None else f" (seed {folds.seed})"
     if OF_GROUPS in folds.spec:
         return f"{count}{OF_GROUPS}{seed}"
-    groups = f" of whole groups of {value.rpartition(':')[0]!r}" if seed else f", one for each value of {value!r}"
+    groups = f"{OF_GROUPS} of {value.rpartition(':')[0]!r}" if seed else f", one for each value of {value!r}"
     gap = f", with a gap of {value.partition(':')[2]} rows" if ":" in value else ""
     in_order = f" in the order of the rows, each predicted from the rows before it{gap}"
     own_words = {

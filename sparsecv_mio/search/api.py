@@ -611,8 +611,8 @@ def nested_cross_validate(
     outer = outer_folds(count, folds, dataset)
     if not options.loss.is_quadratic:
         question.check_outer_rows(outer)
-    share, limit = MAIN_SHARE / (count + MAIN_SHARE), deadline.limit
-    end = None if limit is None else min(deadline.seconds, limit) + share * deadline.remaining_seconds
+    for_folds = count / (count + MAIN_SHARE) * deadline.remaining_seconds
+    end = None if deadline.limit is None else deadline.limit - for_folds
     record = _with_notes(answer(question, Deadline(end, hooks.stop, deadline.began)), question)
     record = replace(record, warnings=(*record.warnings, *_warn_of_imputation(dataset, "nested")))
     with suppress(KeyboardInterrupt):

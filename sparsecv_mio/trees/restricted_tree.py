@@ -133,7 +133,7 @@ def solve_with_constraints(
         Supports and bounds for each tau; the value is inf if a tau allows no support.
     """
     form = normal_form(problem)
-    if constraints.has_only_bounds and problem.q <= SMALL and len(taus):
+    if can_solve_sizes_together(problem.q, constraints) and len(taus):
         solved = _solve_sizes(form, problem.q, taus, constraints, warm_starts, (node_limit, is_expired), cutoffs or {})
         if solved is not None:
             return solved
@@ -149,6 +149,11 @@ def solve_with_constraints(
         ended &= tree.is_finished
         supports.append(cells[tau].support)
     return BestSubsets(cells, nodes, ended)
+
+
+def can_solve_sizes_together(q: int, constraints: SideConstraints) -> bool:
+    """Return True if one tree may solve all sizes: q columns are few, and only forced columns and bounds restrict."""
+    return constraints.has_only_bounds and q <= SMALL
 
 
 def _solve_sizes(

@@ -37,9 +37,8 @@ from sparsecv_mio.search.problems.protocol import Capability, Enclosed, IsExpire
 from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.context import BestOnAllRows, Context
-from sparsecv_mio.thresholds import SMALL
 from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
-from sparsecv_mio.trees.restricted_tree import solve_with_constraints
+from sparsecv_mio.trees.restricted_tree import can_solve_sizes_together, solve_with_constraints
 from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.units import MOMENTS_RTOL, TIE_RTOL
 
@@ -218,7 +217,7 @@ class BoundedProblem(ConstrainedProblem):
         cutoffs: Mapping[int, float] | None = None, n_threads: int = 1, exchanges: bool = True,
     ) -> BestSubsets:  # fmt: skip
         """Solve all sizes within the bounds, first without the bounds if columns are many."""
-        if self.problem.q <= SMALL:
+        if can_solve_sizes_together(self.problem.q, self.constraints):
             return self._grow_trees(sizes, warm_starts, node_limit, is_expired, cutoffs)
         free = super().solve(sizes, warm_starts, node_limit, is_expired, cutoffs, n_threads, exchanges)
         found = {size: self._fit_candidates(free.by_size[size]) for size in sizes}

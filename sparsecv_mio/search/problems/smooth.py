@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -33,6 +33,7 @@ from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
 from sparsecv_mio.trees.subsets import BestSubsets
 from sparsecv_mio.units import FROM_ROWS, SUM_RTOL, WORST_ROUNDING
 
+Rows = Callable[[], tuple[FloatArray, FloatArray, FloatArray]]  # of columns, targets and weights of some rows
 MAX_STORED_NUMBERS = STORE_BYTES // 32  # numbers in the rows of stored fold problems, each with about four copies
 
 
@@ -63,6 +64,8 @@ class SmoothProblem(FoldProblem):
         Function that runs a work unit here or on a worker of a cluster, as :meth:`sparsecv_mio.parallel.Hands.do`.
     find_left_out : callable
         Function that returns the rows of every fold, with fits of the full data.
+    find_held_out_rows : callable
+        Function that returns the held-out rows of the fold as :func:`rows_in_units`; all gammas share the rows.
     """
 
     values_are_upper_bounds: ClassVar[bool] = True  # the values of fits by Newton steps
@@ -75,6 +78,7 @@ class SmoothProblem(FoldProblem):
     subsets: GlmSubsets
     do: Callable[..., BestSubsets]
     find_left_out: Callable[[SmoothProblem], LeftOut]
+    find_held_out_rows: Rows
 
     @property
     def capabilities(self) -> Capability:
@@ -111,13 +115,9 @@ class SmoothProblem(FoldProblem):
         """Bound the optima of some sizes by the roots of their trees."""
         return self.do(GlmSubsets.relax, self._with_supports(), list(sizes), list(supports), until=Moment(is_expired))
 
-    @cached_property
-    def _held_out_rows(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return rows_in_units(self.data, self.folds.scored_rows(self.fold))
-
     def fit(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports by Newton steps, or from the rows if normal equations lose digits."""
-        rows = self._held_out_rows
+        rows = self.find_held_out_rows()
         fits, low, high = self.subsets.score_supports(list(supports), *rows)
         losses = np.clip(fits.losses(row_loss(self.data.loss), *rows).sum(axis=1), low, high)
         scored = Fits(
@@ -143,7 +143,7 @@ class SmoothProblem(FoldProblem):
     def row_losses(self, supports: Sequence[IntArray]) -> tuple[FloatArray, FloatArray]:
         """Return (L,) upper bounds on training objectives of supports, and (L, m) losses of the held-out rows."""
         fits = self.subsets.refit(list(supports))
-        return fits.upper, fits.losses(row_loss(self.data.loss), *self._held_out_rows)
+        return fits.upper, fits.losses(row_loss(self.data.loss), *self.find_held_out_rows())
 
     def score(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports without bounds on their held-out losses."""
@@ -157,7 +157,7 @@ class SmoothProblem(FoldProblem):
         relaxes: bool = True,
     ) -> Enclosed:  # fmt: skip
         """Bound the held-out loss of every fit of some sizes by ellipsoids of the level sets."""
-        rows, subsets = self._held_out_rows, self._with_supports(supports)
+        rows, subsets = self.find_held_out_rows(), self._with_supports(supports)
         ends = [
             subsets.open_fold_interval(size, float(upper), *rows, is_expired=is_expired)
             for size, upper in zip(sizes, objective_upper, strict=True)
@@ -215,7 +215,7 @@ class SmoothProblems(Problems):
         self.data, self.folds, self.grid, self.n_threads, self.name = data, folds, grid, n_threads, str(data.loss)
         loss = data.loss.target.row_loss
         self.engine, self.slip = f"trees bounded by tangents of the {loss}", rounding_of_sums(data)
-        self._stored: dict[int, tuple[GlmSubsets, dict[int, SmoothProblem]]] = {}  # by fold: at gamma 1, by gamma
+        self._stored: dict[int, tuple[GlmSubsets, Rows, dict[int, SmoothProblem]]] = {}  # by fold: last by gamma
         self._left_out: LeftOut | None = None
         self._lock = threading.RLock()
 
@@ -232,13 +232,14 @@ class SmoothProblems(Problems):
             subsets = self._hold_fold_out(fold) or make_subsets(self.data, rows)
             with self._lock:
                 self._forget_folds()
-                stored = self._stored.setdefault(fold, (subsets, {}))
-        subsets, by_gamma = stored
+                find_rows = cache(lambda: rows_in_units(self.data, self.folds.scored_rows(fold)))
+                stored = self._stored.setdefault(fold, (subsets, find_rows, {}))
+        subsets, held_out, by_gamma = stored
         if gamma not in by_gamma:
             value = float(self.grid.gammas[gamma])
             made = SmoothProblem(
                 self.data, self.folds, fold, self.grid, value, subsets.with_gamma(value), self._hands.do,
-                self._rows_of_folds
+                self._rows_of_folds, held_out,
             )  # fmt: skip
             by_gamma.setdefault(gamma, made)
         return by_gamma[gamma]
