@@ -309,7 +309,9 @@ class Checks:
         record : dataclass, optional
             Record whose fields were checked, at the end of a verification.
         """
-        treated = [] if record is None else self._group_by_treatment(list(dict.fromkeys(field_paths(record))))
+        paths = [] if record is None else [*field_paths(record)]
+        paths += ["warnings"] if hasattr(record, "warnings") else []  # an empty list may have lost a warning
+        treated = self._group_by_treatment(list(dict.fromkeys(paths)))
         only_read = [", ".join(names) for words, names in treated if words == READ]
         unproved = f"read but not checked: {', '.join(sorted(self._unproved))}" if self._unproved else ""
         return VerifyReport(

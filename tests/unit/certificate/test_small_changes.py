@@ -39,8 +39,8 @@ def test_tie_widths_and_the_chosen_method() -> None:
     other = replace(record, warnings=("invented",), request=replace(record.request, method_used="grid"))
     report = sc.verify(other, data)
     assert report.ok and "tie widths and rounding allowances" in report.verdict
-    read = ("request.method_used", "request.backend", "request.refine", "warnings", "versions")
-    assert dict(report.fields)["read"][-5:] == read
+    read = ("request.method_used", "request.backend", "request.refine", "warnings", "versions", "stability.estimate")
+    assert dict(report.fields)["read"][-6:] == read
 
 
 def test_bounds_of_the_full_data_fit_enclose_its_objective_where_rounding_hides_all_digits() -> None:

@@ -437,6 +437,19 @@ def test_a_backend_that_the_method_could_have_used_is_read() -> None:
     assert report.ok and any("request.backend" in words.split(", ") for words in report.reread)
 
 
+def test_fields_that_no_data_decide_are_named_as_read() -> None:
+    """Ties decide whether an instability is an estimate, and a warning may concern the run."""
+    true = record("plain")
+    assert true.warnings == () and true.stability is not None and not true.stability.estimate
+    wider = R(true.stability, instability_upper=true.stability.instability_upper * (1.0 + 1e-9))
+    warned = R(true, warnings=("column 'x1' is constant",))
+    for altered in (true, warned, R(true, stability=wider), R(true, stability=R(wider, estimate=True))):
+        report = verify(altered, data())
+        assert report.ok and {"stability.estimate", "warnings"} <= set(", ".join(report.reread).split(", "))
+    estimate = row(record("part"), own(record("part")), folds_decided=0, estimate=True)
+    assert "stability.estimate" in [failure.field for failure in verify(estimate, data()).failures]
+
+
 def test_a_standard_error_that_is_left_out_is_missed() -> None:
     true = record("plain")
     report = verify(row(true, own(true), standard_error=None), data())
