@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import re
 from collections.abc import Callable
@@ -429,6 +430,15 @@ def test_an_altered_request_is_rejected(changes: dict[str, Any], named: str) -> 
     for true in (record("plain"), *((path(),) if "taus" in changes else ())):
         report = verify(R(true, request=R(true.request, **changes)), data())
         assert named in [failure.field for failure in report.failures]
+
+
+def test_a_support_that_is_not_optimal_is_refused_in_any_unit() -> None:
+    small = Dataset.from_arrays(data().X, 1e-6 * data().y)  # objectives of 1e-12 are below every relative tolerance
+    true = cross_validate(small, make_folds("4", small, 3), gammas=[0.3], taus=[2], gap=0.0, threads=1)
+    best = true.chosen_folds[1].support
+    altered = fold(true, 1, support=next(two for two in itertools.combinations(small.names, 2) if two != best))
+    assert verify(true, small).ok
+    assert "chosen_folds[1].support" in [failure.field for failure in verify(altered, small).failures]
 
 
 def test_a_backend_that_the_method_could_have_used_is_read() -> None:
