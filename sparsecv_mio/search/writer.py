@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -21,7 +20,6 @@ from sparsecv_mio.search.state.cells import Index
 from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Pair, PairBounds
 from sparsecv_mio.search.steps import (
-    ARRAYS_OF_FOLDS,
     Findings,
     FullDataBounds,
     HeldOutBounds,
@@ -133,8 +131,9 @@ class Writer:
 
     def _take_first_subsets(self) -> None:
         """Take the initial supports of some gammas; a gamma without supports uses those of the nearest gamma."""
-        state, gammas = self.state, np.flatnonzero(self.state.has_supports).tolist()
+        state = self.state
         if self._first_subsets:
+            gammas = np.flatnonzero(state.has_supports).tolist()
             state.all_rows.keep({g: state.all_rows.best[g] for g in gammas} | self._first_subsets)
             state.has_supports[list(self._first_subsets)] = True
             self._first_subsets.clear()
@@ -149,26 +148,24 @@ class Writer:
 
     def _take_folds(self, statement: SubproblemBounds, step: Step) -> None:
         """Take the bounds on some sizes in some folds."""
-        cells, place = self.state.cells, _subproblem_index(statement)
-        bounds = statement if len(statement.taus) > 1 else replace(
-            statement, **{name: getattr(statement, name)[0] for name in ARRAYS_OF_FOLDS}
+        cells, place, new = self.state.cells, _subproblem_index(statement), statement
+        rows = np.s_[:] if len(new.taus) > 1 else 0
+        numbers = np.array([*cells.pool.numbers(new.supports), 0], dtype=np.int32)
+        best, held_out, objective, is_solved = (
+            numbers[new.best[rows]], new.held_out[rows], new.objective[rows], new.is_solved[rows]
         )  # fmt: skip
-        numbers = np.array([*cells.pool.numbers(statement.supports), 0], dtype=np.int32)
-        best, is_solved = numbers[bounds.best], bounds.is_solved
-        if not is_constant(statement.objective_lower):
-            cells.raise_floor(place, bounds.objective_lower)
-        if not (is_constant(statement.lower) and is_constant(statement.upper)):
-            cells.narrow(place, bounds.lower, bounds.upper)
-        if statement.tied:
-            is_solved = is_solved & ~self._decide_ties(statement, numbers).reshape(is_solved.shape)
+        if not is_constant(new.objective_lower):
+            cells.raise_floor(place, new.objective_lower[rows])
+        if not (is_constant(new.lower) and is_constant(new.upper)):
+            cells.narrow(place, new.lower[rows], new.upper[rows])
+        if new.tied:
+            is_solved = is_solved & ~self._decide_ties(new, numbers)[rows]
         if is_solved.any():
-            cells.decide_part(
-                place, is_solved, best, bounds.held_out, bounds.lower, bounds.upper, bounds.objective,
-                bounds.is_branched,
-            )  # fmt: skip
-        self._offer(place, best, bounds.held_out, bounds.objective, bounds.objective_upper)
-        if (bounds.is_final & ~bounds.is_solved).any():
-            cells.mark(place, bounds.is_branched, bounds.is_final)
+            intervals = new.lower[rows], new.upper[rows]
+            cells.decide_part(place, is_solved, best, held_out, *intervals, objective, new.is_branched[rows])
+        self._offer(place, best, held_out, objective, new.objective_upper[rows])
+        if (new.is_final & ~new.is_solved).any():
+            cells.mark(place, new.is_branched[rows], new.is_final[rows])
 
     def _decide_ties(self, statement: SubproblemBounds, numbers: NDArray[np.int32]) -> BoolArray:
         """Take solved subproblems with several optimal supports, and return a (T', K') mask of them."""

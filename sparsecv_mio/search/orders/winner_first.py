@@ -39,9 +39,8 @@ def winner_first(
     excluding = np.full(now.lower.shape, np.inf)
     if plan.max_tries > 1:  # with one try of each target nothing is put off
         excluding = state.cutoffs_to_exclude(np.full(now.lower.shape, cutoff))
-    unweighed = _unweighed_folds(state, plan, running)
     for tries in range(int(state.tried.round), plan.max_tries):
-        if unweighed and (is_late or tries):
+        if (is_late or tries) and (unweighed := _unweighed_folds(state, plan, running)):
             yield from unweighed
             return
         waiting = (state.tried.lowest_tries <= tries) & ~_busy_pairs(running, now)
@@ -49,10 +48,9 @@ def winner_first(
         aim = _aim(now, state, plan, waiting, is_late)
         if aim is not None and not (running and aim.solves_pair and aim.pair != find_winner(now)):
             n_others = 1 if aim.solves_pair else int(((now.lower < aim.cutoff) & waiting).sum())
-            if n_others > plan.weighted_pairs and unweighed:
-                yield from unweighed
-            else:
-                yield from _steps_of_pair(state, plan, aim, tries, -(-plan.n_threads // n_others), running, excluding)
+            unweighed = _unweighed_folds(state, plan, running) if n_others > plan.weighted_pairs else []
+            n_threads = -(-plan.n_threads // n_others)
+            yield from unweighed or _steps_of_pair(state, plan, aim, tries, n_threads, running, excluding)
             return
         if running:
             return
@@ -102,7 +100,8 @@ def _steps_of_pair(
         return
     folds = [step.folds for step in running if step.covers(*aim.pair)]
     trees = SubproblemTrees().steps(state, plan, aim, tries, n_threads)
-    yield from islice((step for step in trees if step.folds not in folds), n_threads)
+    idle = (step for step in trees if step.folds not in folds)
+    yield from idle if aim.solves_pair else islice(idle, n_threads)  # a pair to solve needs all of its folds
 
 
 def _searches_before_trees(state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> list[Step]:

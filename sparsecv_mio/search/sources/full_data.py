@@ -81,9 +81,9 @@ class FullDataTrees:
         if plan.counts_mios:
             yield from self._bound_once(state, plan, aim)
             return
-        bars = np.full(state.context.shape[:2], aim.cutoff)
-        if not plan.uses(self.name):
+        if aim.solves_pair or not plan.uses(self.name) or len(state.open_folds(aim.pair, tries)) < 2:
             return
+        bars = np.full(state.context.shape[:2], aim.cutoff)
         target = _target(state, plan, aim, tries, state.cutoffs_to_exclude(bars)[aim.pair[0]])
         if target is not None:
             node_limit = plan.node_limit(tries, plan.full_data_folds)
@@ -252,8 +252,6 @@ def _target(state: GridState, plan: Plan, aim: Aim, tries: int, cutoffs: FloatAr
     by_size = [state.full_subset((g, i)) for i in range(len(cutoffs))]
     uppers = np.array([subset.upper for subset in by_size])
     is_tried = (state.tried.full_tries[g] > tries) | np.array([subset.complete for subset in by_size])
-    if aim.solves_pair or len(state.open_folds(aim.pair, tries)) < 2:
-        return None
     if cutoffs[t] <= uppers[t]:
         may_exclude = ~is_tried & (uppers >= cutoffs[t])
         may_exclude[:t] = False
