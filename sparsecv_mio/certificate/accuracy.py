@@ -94,10 +94,12 @@ OVER = 1.2  # dispersion from which standard errors of the Poisson model are 10%
 
 @dataclass(frozen=True)
 class Scatter:
-    """The dispersion of counts about their expected values; it is 1 for the Poisson distribution.
+    """The dispersion of counts, or of successes of trials, about their expected values.
 
-    `ratio` is Pearson's `sum w (y - mu)^2 / mu` over its degrees of freedom, NaN if there are none. `standard_error` is
-    that of the ratio under the Poisson distribution: the term of one row has the variance `2 + 1 / mu`.
+    `ratio` is Pearson's `sum w (y - mu)^2 / V` over its degrees of freedom, NaN if there are none; V is the variance
+    under the Poisson or the binomial distribution, for which the ratio is 1. `standard_error` is that of the ratio
+    under this distribution. The term of one row has the variance `2 + 1 / mu` for counts, and `2 + 1 / V - 6 / n` for
+    successes of n trials.
     """
 
     ratio: float
@@ -117,7 +119,7 @@ def scatter_of_counts(y: ArrayLike, expected: ArrayLike, used: int, weights: Flo
     y, expected : (n,) array_like
         Counts, and expected counts.
     used : int
-        Degrees of freedom of the model: number of features, and the intercept; k - 1 for a factor of k levels.
+        Degrees of freedom of the model: the rank of its columns and the intercept.
     weights : (n,) array, optional
         Row weights; a row of weight 2 counts as two rows.
 
@@ -127,12 +129,48 @@ def scatter_of_counts(y: ArrayLike, expected: ArrayLike, used: int, weights: Flo
     2.0
     """
     truth, means = np.asarray(y, dtype=np.float64), np.asarray(expected, dtype=np.float64)
-    w = np.ones(len(truth)) if weights is None else weights
+    return _compare_squares(truth - means, means, 0.0, used, weights)
+
+
+def scatter_of_successes(
+    successes: FloatArray, trials: FloatArray, log_odds: FloatArray, used: int, weights: FloatArray | None = None
+) -> Scatter:
+    """Return Pearson's chi-square of successes of trials over its degrees of freedom.
+
+    Parameters
+    ----------
+    successes, trials : (n,) arrays
+        Successes of each row, and its trials.
+    log_odds : (n,) array
+        Predicted log odds of a success.
+    used : int
+        Degrees of freedom of the model.
+    weights : (n,) array, optional
+        Row weights; a row of weight 2 counts as two rows.
+
+    Examples
+    --------
+    >>> found = scatter_of_successes(np.array([1.0, 3.0]), np.array([4.0, 4.0]), np.zeros(2), 0)
+    >>> found.ratio, round(found.standard_error, 6)
+    (1.0, 0.866025)
+    """
+    from scipy.special import expit  # a search does not need this import
+
+    chance, other = expit(log_odds), expit(-log_odds)
+    errors = other * successes - chance * (trials - successes)
+    return _compare_squares(errors, trials * chance * other, 6.0 / trials, used, weights)
+
+
+def _compare_squares(
+    errors: FloatArray, variances: FloatArray, flatter: FloatArray | float, used: int, weights: FloatArray | None
+) -> Scatter:
+    """Return the dispersion of errors with given variances; the variance of a term is `2 + 1 / V - flatter`."""
+    w = np.ones(len(errors)) if weights is None else weights
     freedom = float(w.sum()) - used
-    if not freedom > 0.0 or not means.min() > 0.0:
+    if not freedom > 0.0 or not variances.min() > 0.0:
         return Scatter(float("nan"), float("nan"))
-    chi_square = float(w @ ((truth - means) ** 2 / means))
-    return Scatter(chi_square / freedom, float(np.sqrt(w @ (2.0 + 1.0 / means))) / freedom)
+    chi_square = float(w @ (errors**2 / variances))
+    return Scatter(chi_square / freedom, float(np.sqrt(w @ (2.0 + 1.0 / variances - flatter))) / freedom)
 
 
 @dataclass(frozen=True)

@@ -469,6 +469,16 @@ class DataInfo:
     offset: str | None = None
     trials: str | None = None
 
+    @property
+    def unit_of_errors(self) -> str:
+        """What the CV error is a mean over: rows, or trials."""
+        return "row" if self.trials is None else "trial"
+
+    @property
+    def deviance(self) -> str:
+        """Name of the deviance of the model on all rows."""
+        return "deviance" if self.trials is None else "binomial deviance"
+
 
 @dataclass(frozen=True)
 class FoldInfo:

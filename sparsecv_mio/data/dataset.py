@@ -200,6 +200,11 @@ class Dataset:
         """Text values of the target in the file for the numbers 0, 1, ...; empty for a numeric target."""
         return () if self.reading is None else tuple(self.reading.levels.get(self.target, ()))
 
+    @property
+    def first_outcomes(self) -> IntArray:
+        """Positions of the first outcome of each row of the file, for data with trials."""
+        return np.flatnonzero(np.diff(self.places, prepend=-1))
+
     def weight_of(self, rows: slice | IntArray) -> float:
         """Return the total weight of some rows; without weights, their number."""
         if self.row_weights is not None:
@@ -217,7 +222,7 @@ class Dataset:
         """
         if self.trials is None:
             return self, np.ones(self.n, dtype=np.int64)
-        first = np.flatnonzero(np.diff(self.places, prepend=-1))
+        first = self.first_outcomes
         successes, trials = (np.add.reduceat(self.aux[MULTIPLICITY] * of, first) for of in (self.y, np.ones(self.n)))
         cases = replace(self.take(first), y=successes / trials, classes=None, trials=None)
         return cases, np.diff(first, append=self.n)

@@ -1,9 +1,9 @@
 """Criteria for full-data models: R^2, adjusted R^2, Cp and BIC, or deviance and AIC with logistic and Poisson loss.
 
-R^2, adjusted R^2, Cp and BIC are defined as in R's package leaps. Each column of a model counts as one degree of
-freedom. If there is an intercept, a factor with all its k levels counts as k - 1. The criteria are meant for a small
-gamma, because a ridge penalty reduces the effective degrees of freedom. The choice of the best among many subsets
-increases the effective degrees of freedom. The criteria correct for neither of these two effects.
+R^2, adjusted R^2, Cp and BIC are defined as in R's package leaps. The degrees of freedom of a model are the rank of its
+columns and the intercept: with an intercept, a factor with all its k levels counts as k - 1. The criteria are meant for
+a small gamma, because a ridge penalty reduces the effective degrees of freedom. The choice of the best among many
+subsets increases the effective degrees of freedom. The criteria correct for neither of these two effects.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import entr
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.certificate.accuracy import Scatter, scatter_of_counts
+from sparsecv_mio.certificate.accuracy import Scatter, scatter_of_counts, scatter_of_successes
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.predicting import expand_coefficients
 from sparsecv_mio.certificate.read_back import adapt_to_record_loss
 from sparsecv_mio.certificate.records import PathRow, Record
-from sparsecv_mio.certificate.restrictions import restrictions_of
 from sparsecv_mio.data.dataset import MULTIPLICITY, Dataset
+from sparsecv_mio.problem.glm_objective import null_loss
 from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
-from sparsecv_mio.units import ROUNDING
+from sparsecv_mio.units import ACCURATE_RTOL, ROUNDING
 
 Fitted = PathRow | FitRecord | Record
 CP_WORK = 2e10  # maximum n p^2 for which all columns are fitted for Cp
@@ -49,11 +50,12 @@ class Criteria(NamedTuple):
 
 
 class GlmCriteria(NamedTuple):
-    """Criteria of the fit of a subset to two classes or counts; the d degrees of freedom are columns and intercept.
+    """Criteria of the fit of a subset to two classes or counts, with d degrees of freedom.
 
     With `deviance = 2 sum of losses` and D0 the deviance of the class frequencies, or of the mean rate, alone:
     `mcfadden = 1 - deviance / D0`, `aic = deviance + 2 d`, `bic = deviance + d log n`, where n is the number of rows or
-    trials. `scatter` is given for counts.
+    trials. With trials, both deviances are those of the binomial distribution: those of the outcomes minus that of the
+    shares of successes of the rows of the file. `scatter` is given for counts, and for trials without class weights.
     """
 
     deviance: float
@@ -82,21 +84,53 @@ def glm_criteria(
     data, loss = adapt_to_record_loss(record, data), row_loss(record.loss)
     y, v = encode_dataset_targets(loss, data, slice(0, data.n))
     n = float(data.aux[MULTIPLICITY].sum()) if data.trials is not None else data.n
-    signs, null, made = loss.signs(y), 2.0 * (record.null_error or 0.0) * data.weight_of(slice(0, data.n)), []
+    signs, made, saturated = loss.signs(y), [], 2.0 * _saturated_loss(data, v)
+    null = 2.0 * data.weight_of(slice(0, data.n)) * null_loss(data, record.loss, np.arange(data.n)) - saturated
     X = _centre_values(data.X, np.ones(data.n)) if intercept else data.X
-    for model in models:
+    for model, rank in zip(models, _ranks(models, X, data.names), strict=True):
         predictors = data.X @ expand_coefficients(model.coefficients, data.names) + model.intercept
-        deviance = 2.0 * float(v @ loss.losses(signs * predictors, y))
-        used = len(model.coefficients) + int(intercept) - _spare_levels(model, X, record)
-        share = 1.0 - deviance / null if null > 0.0 else math.nan
-        around = None if record.counts is None else _scatter(data, predictors, used)
+        deviance = max(2.0 * float(v @ loss.losses(signs * predictors, y)) - saturated, 0.0)
+        used = rank + int(intercept)
+        share = 1.0 - deviance / null if null > ACCURATE_RTOL * saturated else math.nan
+        around = _scatter(data, predictors + data.row_offsets(slice(0, data.n)), used)
         made.append(GlmCriteria(deviance, share, deviance + 2.0 * used, deviance + used * math.log(n), around))
     return made
 
 
-def _scatter(data: Dataset, log_rates: FloatArray, used: int) -> Scatter:
-    exposure = 1.0 if data.row_exposure is None else data.row_exposure
-    return scatter_of_counts(data.y, exposure * np.exp(np.minimum(log_rates, 700.0)), used, data.row_weights)
+def _saturated_loss(data: Dataset, v: FloatArray) -> float:
+    """Return the total log loss of the shares of successes of the rows of the file; 0 for data without trials."""
+    if data.trials is None:
+        return 0.0
+    successes, total = (np.add.reduceat(of, data.first_outcomes) for of in (v * data.y, v))
+    return float(total @ (entr(successes / total) + entr(1.0 - successes / total)))
+
+
+def _scatter(data: Dataset, predictors: FloatArray, used: int) -> Scatter | None:
+    """Return the dispersion about predictors that include the offsets; None for classes of single rows."""
+    if data.counts:
+        return scatter_of_counts(data.y, np.exp(np.minimum(predictors, 700.0)), used, data.row_weights)
+    if data.trials is None or data.class_weight is not None:
+        return None
+    first, trials = data.first_outcomes, data.aux[MULTIPLICITY]
+    successes, sizes = (np.add.reduceat(trials * of, first) for of in (data.y, np.ones(data.n)))
+    weights = None if data.row_weights is None else data.row_weights[first] / trials[first]
+    return scatter_of_successes(successes, sizes, predictors[first], used, weights)
+
+
+def _ranks(models: Sequence[Fitted], X: FloatArray, names: Sequence[str]) -> list[int]:
+    """Return the rank of the columns of each model; their number, if the ranks take very long."""
+    places = [[names.index(name) for name in model.coefficients] for model in models]
+    columns = sorted(set().union(*places))
+    sizes = [len(place) for place in places]
+    if not columns or len(X) * len(columns) ** 2 > CP_WORK or _rank(X[:, columns]) == len(columns):
+        return sizes
+    return [_rank(X[:, place]) if len(X) * len(place) ** 2 <= CP_WORK else len(place) for place in places]
+
+
+def _rank(X: FloatArray) -> int:
+    """Return the rank of some columns, which does not depend on their units."""
+    length = np.linalg.norm(X, axis=0)
+    return int(np.linalg.matrix_rank(X / np.where(length > 0.0, length, 1.0))) if X.size else 0
 
 
 def criteria(
@@ -129,25 +163,15 @@ def criteria(
     X, y = (_centre_values(values, weights) if intercept else values for values in (data.X, data.y))
     total, variance = float(weights @ y**2), _residual_variance(X, y, data, weights, intercept)
     made = []
-    for row in rows:
+    for row, rank in zip(rows, _ranks(rows, X, data.names), strict=True):
         beta = expand_coefficients(row.coefficients, data.names)
         rss = _residual_sum(X, y, beta, data, weights)
-        share, used = rss / total, len(row.coefficients) + free - _spare_levels(row, X, record)
+        share, used = rss / total, rank + free
         freedom = data.n - used
         adjusted = 1.0 - share * (data.n - free) / freedom if freedom > 0 else math.nan
         bic = data.n * math.log(share) + used * math.log(data.n) if share > 0.0 else math.nan
         made.append(Criteria(1.0 - share, adjusted, rss / variance - data.n + 2 * used if variance else math.nan, bic))
     return made
-
-
-def _spare_levels(row: Fitted, X: FloatArray, record: Record | FitRecord | PathRecord | None) -> int:
-    """Return how many columns of a model's factors are determined by the others and the intercept: one a factor."""
-    factors = restrictions_of(record).count
-    names, spare = () if record is None else record.data.names, 0
-    for columns in factors:
-        here = [names.index(name) for name in columns if name in row.coefficients]
-        spare += len(here) - int(np.linalg.matrix_rank(X[:, here])) if here else 0
-    return spare
 
 
 def _centre_values(values: FloatArray, weights: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.accuracy import ClassQuality, class_quality, predict_positive, rank_probabilities
 from sparsecv_mio.certificate.read_back import rows_and_folds_of_record
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.dataset import MULTIPLICITY, Dataset
 from sparsecv_mio.data.folds import AnyFolds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report import figures
@@ -39,12 +39,15 @@ class PredictedClasses:
         Values by row; a row is repeated as often as a fold scores it.
     shares : (m,) array or float
         Share of its row of each prediction: 1 / the number of folds that score the row.
+    trials : (m,) array or float
+        Number of trials with the outcome of the row, which `weights` include; 1 for data without trials.
     """
 
     y: FloatArray
     chance: FloatArray
     weights: FloatArray
     shares: FloatArray | float = 1.0
+    trials: FloatArray | float = 1.0
 
     @classmethod
     def from_record(cls, record: Record, data: Dataset, folds: AnyFolds | None = None) -> PredictedClasses:
@@ -70,12 +73,18 @@ class PredictedClasses:
         rows, plan = rows_and_folds_of_record(record, data, folds)
         scored, chance = predictions_by_fold(record, rows, plan)
         weights = np.ones(len(scored)) if rows.row_weights is None else rows.row_weights[scored]
-        return cls(rows.y[scored], chance, weights, 1.0 / np.bincount(scored)[scored])
+        trials = 1.0 if rows.trials is None else rows.aux[MULTIPLICITY][scored]
+        return cls(rows.y[scored], chance, weights, 1.0 / np.bincount(scored)[scored], trials)
 
     @property
     def has_repeats(self) -> bool:
         """Return True if several folds score a row."""
         return bool(np.min(self.shares, initial=1.0) < 1.0)
+
+    @property
+    def unit(self) -> str:
+        """Name of a unit that the calibration counts: row, or trial."""
+        return "row" if isinstance(self.trials, float) else "trial"
 
     @property
     def quality(self) -> ClassQuality:
@@ -106,11 +115,11 @@ class Reliability:
     Attributes
     ----------
     counts : (B,) array
-        Number of rows in each group. A row that k folds score counts 1/k for each of its predictions.
+        Number of rows, or of trials, in each group. A row that k folds score counts 1/k for each of its predictions.
     predicted, observed : (B,) arrays
         Mean probability, and share of positive rows.
     low, high : (B,) arrays
-        Bounds of Wilson's 95% intervals of the share; with row weights w, for the effective number of rows
+        Bounds of Wilson's 95% intervals of the share; with row weights w, for the effective number of rows or trials
         `(sum w/k)^2 / sum w^2/k`.
     """
 
@@ -132,9 +141,10 @@ class Reliability:
         ([2.0, 1.0], [0.35, 1.0], [0.5, 1.0])
         """
         which = np.minimum((rows.chance * BINS).astype(np.int64), BINS - 1)
-        counts = np.bincount(which, np.broadcast_to(rows.shares, which.shape), BINS).astype(np.float64)
+        sizes = np.broadcast_to(rows.shares * rows.trials, which.shape)
+        counts = np.bincount(which, sizes, BINS).astype(np.float64)
         full, once = counts > 0.0, rows.weights * rows.shares
-        weight, square = (np.bincount(which, w, BINS)[full] for w in (once, once * rows.weights))
+        weight, square = (np.bincount(which, w, BINS)[full] for w in (once, once * rows.weights / rows.trials))
         predicted, observed = (
             np.bincount(which, once * values, BINS)[full] / weight for values in (rows.chance, rows.y)
         )
@@ -240,7 +250,7 @@ def draw_calibration(record: Record, rows: PredictedClasses, ax: Axes | None = N
     ax.plot([0.0, 1.0], [0.0, 1.0], color=figures.FAINT, linewidth=1.0, linestyle=(0, (4, 3)), label="as predicted")
     ends = np.abs(np.array([points.low, points.high]) - points.observed)
     ax.errorbar(points.predicted, points.observed, ends, fmt="o-", color=figures.LOWER, markersize=5, elinewidth=0.9,
-                linewidth=1.1, capsize=2.0, label="held-out rows, 95% interval", zorder=3)  # fmt: skip
+                linewidth=1.1, capsize=2.0, label=f"held-out {rows.unit}s, 95% interval", zorder=3)  # fmt: skip
     for place, (x, count) in enumerate(zip(points.predicted, points.counts.tolist(), strict=True)):
         ax.annotate(format_rows(count), (x, -0.07 - 0.06 * (place % 2)), ha="center", va="center", fontsize=8,
                     color=figures.INK)  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 from sparsecv_mio.certificate.accuracy import Scatter
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.records import PathRow, Record
-from sparsecv_mio.certificate.restrictions import References, adjustment_columns
+from sparsecv_mio.certificate.restrictions import References
 from sparsecv_mio.digits import format_number, quoted_name
 from sparsecv_mio.model_space import abbreviate_names, word_of_factor
 from sparsecv_mio.report.layout import say
@@ -46,16 +46,17 @@ def ratio(coefficient: float, step: float = 1.0) -> str:
 
 
 def spreads(data: Dataset, names: Sequence[str]) -> dict[str, float]:
-    """Return the standard deviations of columns, by name.
+    """Return the standard deviations of columns over the rows of the file (divisor n - 1, unweighted), by name.
 
     Parameters
     ----------
     data : Dataset
-        Data set.
+        Data set; the outcomes of a row with trials count once.
     names : sequence of str
         Names.
     """
-    return {name: float(data.X[:, data.names.index(name)].std()) for name in names}
+    X = data.split_into_cases()[0].X
+    return {name: float(X[:, data.names.index(name)].std(ddof=min(1, len(X) - 1))) for name in names}
 
 
 def ratio_columns(
@@ -102,13 +103,13 @@ def scatter_lines(
 
     (fit,) = glm_criteria([model], data, record.data.intercept != Intercept.NONE, record)
     separated = separation_lines(record, list(model.coefficients), data)
-    line = f"on all rows: deviance {format_number(fit.deviance)}"
+    line = f"on all rows: {record.data.deviance} {format_number(fit.deviance)}"
     line += "" if math.isnan(fit.mcfadden) else f", share of the deviance explained {fit.mcfadden:.4f}"
     if fit.scatter is None or math.isnan(fit.scatter.ratio):
         return [line, *separated]
     return [
         f"{line}, {pearson_formula(record)} {format_number(fit.scatter.ratio, 4)}",
-        *overdispersion_note(fit.scatter),
+        *overdispersion_note(fit.scatter, record.loss),
         *separated,
     ]
 
@@ -146,27 +147,24 @@ def pearson_formula(record: Record | FitRecord | PathRecord) -> str:
     Parameters
     ----------
     record : Record, FitRecord or PathRecord
-        Record with Poisson loss.
+        Record with Poisson loss, or with trials.
     """
-    rows = "n" if record.data.weights is None else "total weight"
-    features = "free coefficients" if _factors(record) else "features"
-    adjusted = " - adjustment columns" if adjustment_columns(record) else ""
-    constant = "" if record.data.intercept == Intercept.NONE else " - 1"
-    return f"Pearson chi-square / ({rows} - {features}{adjusted}{constant})"
+    return f"Pearson chi-square / ({'n' if record.data.weights is None else 'total weight'} - rank of the model matrix)"
 
 
-def overdispersion_note(scatter: Scatter) -> list[str]:
-    """Return a note on counts with a dispersion well above that of the Poisson distribution, or nothing.
+def overdispersion_note(scatter: Scatter, loss: Loss = Loss.POISSON) -> list[str]:
+    """Return a note on counts or successes with a dispersion well above that of their distribution, or nothing.
 
     Examples
     --------
     >>> overdispersion_note(Scatter(1.04, 0.1)), overdispersion_note(Scatter(2.25, 0.1))[0][:79]
     ([], 'the counts are overdispersed (the ratio is 1 for a Poisson model): the certifie')
     """
-    errors = f"standard errors of the Poisson model are {scatter.ratio**0.5:.2f} times too small"
+    what, model = ("counts", "Poisson") if loss.target.has_counts else ("successes", "binomial")
+    errors = f"standard errors of the {model} model are {scatter.ratio**0.5:.2f} times too small"
     note = (
-        "the counts are overdispersed (the ratio is 1 for a Poisson model): the certified half deviance remains valid, "
-        f"but {errors}, and AIC and BIC choose too many features"
+        f"the {what} are overdispersed (the ratio is 1 for a {model} model): the certified {loss.target.row_loss} "
+        f"remains valid, but {errors}, and AIC and BIC choose too many features"
     )
     return [note] if scatter.is_wide else []
 

@@ -19,7 +19,6 @@ from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.fits.criteria import Criteria, GlmCriteria, criteria
 from sparsecv_mio.formulation.backends import BACKENDS, find_package_backends, get_backend
 from sparsecv_mio.formulation.outcome import Availability, Capabilities
-from sparsecv_mio.model_space import NONE
 from sparsecv_mio.report import record_tables
 from sparsecv_mio.report.coefficients import overdispersion_note, pearson_formula, ratio_columns, scatter_lines
 from sparsecv_mio.report.layout import POINT_WIDTH, code_lines, link_lines, pair, print_table, say, say_titled
@@ -104,33 +103,22 @@ def _print_best_sizes(
 ) -> None:
     """Print the best size by each criterion, and a warning if it is the largest size."""
     best = best_sizes(taus, fits)
-    say(
-        console,
-        f"{best} (degrees of freedom: {_degrees(record)}; exact only for gamma = 0)" if best else "",
-        style="dim",
-    )
+    degrees = "(degrees of freedom: rank of the model matrix; exact only for gamma = 0)"
+    say(console, f"{best} {degrees}" if best else "", style="dim")
     most = restrictions_of(record).n_selectable_features(record.data.p)
     if f": {taus[-1]}" in best and taus[-1] < most:
         say(console, f"tau = {taus[-1]} is the largest compared; larger models may be better", style="dim")
 
 
 def _explain_glm_measures(console: Console, fits: Sequence[GlmCriteria], record: PathRecord) -> None:
-    """Print the meaning of the criteria of logistic and Poisson models, and whether counts are overdispersed."""
+    """Print the meaning of the criteria of logistic and Poisson models, and whether there is overdispersion."""
     if fits:
-        say(console, "explained: explained share of the deviance of the model without features", style="dim")
+        own = f"deviance: {record.data.deviance} on all rows; " if record.data.trials else ""
+        say(console, f"{own}explained: explained share of the deviance of the model without features", style="dim")
     scatters = [fit.scatter for fit in fits if fit.scatter is not None and not math.isnan(fit.scatter.ratio)]
     if scatters:
-        say(console, f"scatter: {pearson_formula(record)}", style="dim")
-        say(console, *overdispersion_note(min(scatters, key=lambda scatter: scatter.ratio)))
-
-
-def _degrees(record: PathRecord) -> str:
-    """Return the definition of degrees of freedom in the criteria."""
-    if not (record.request.restrictions or NONE).count:
-        adjusted = " and each adjustment column" if adjustment_columns(record) else ""
-        return f"one for each feature{adjusted}"
-    levels = "" if record.data.intercept == Intercept.NONE else ", and k - 1 for a factor of k levels"
-    return f"one for each column{levels}"
+        say(console, f"Pearson/df: {pearson_formula(record)}", style="dim")
+        say(console, *overdispersion_note(min(scatters, key=lambda scatter: scatter.ratio), record.loss))
 
 
 def _print_ratios(console: Console, rows: Sequence[PathRow], record: PathRecord, data: Dataset | None) -> None:
@@ -302,4 +290,4 @@ def _measures(fit: Criteria | GlmCriteria) -> dict[str, str]:
         return shares | {"Cp": format_number(fit.cp, 5), "BIC": format_number(fit.bic, 5)}
     measures = {"deviance": format_number(fit.deviance, 5), "explained": f"{fit.mcfadden:.4f}"}
     measures |= {"AIC": format_number(fit.aic, 5), "BIC": format_number(fit.bic, 5)}
-    return measures if fit.scatter is None else measures | {"scatter": format_number(fit.scatter.ratio, 4)}
+    return measures if fit.scatter is None else measures | {"Pearson/df": format_number(fit.scatter.ratio, 4)}

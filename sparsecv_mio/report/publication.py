@@ -17,7 +17,7 @@ import numpy as np
 from sparsecv_mio.certificate.read_back import StoredRecord
 from sparsecv_mio.certificate.records import EITHER_SIDE, Record
 from sparsecv_mio.certificate.restrictions import adjustment_columns
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.dataset import MULTIPLICITY, Dataset
 from sparsecv_mio.data.folds import fold_name
 from sparsecv_mio.data.reading_options import ABSENT
 from sparsecv_mio.digits import abbreviate_list, format_number, format_with_zeros, quoted_name, several
@@ -240,7 +240,7 @@ def _describe_request(record: Record, data: Dataset | None) -> dict[str, Any]:
     libraries = [f"{name} {record.versions[key]}" for key, name in LIBRARIES.items() if key in record.versions]
     columns = [] if data is None else [data.X[:, data.names.index(term)] for term in terms]
     return {
-        "record": record, "data": data,
+        "record": record, "data": data, **_count_cases(record, data),
         "n_candidates": (ask.restrictions or NONE).n_selectable_features(record.data.p),
         "n_encoded": len(encoded - set(ranked)), "n_ranked": len(set(ranked) & set(reading.columns if reading else ())),
         "has_binary_terms": any(np.isin(column, (0.0, 1.0)).all() for column in columns),
@@ -251,6 +251,16 @@ def _describe_request(record: Record, data: Dataset | None) -> dict[str, Any]:
         "in_time_order": record_words.is_in_time_order(record), "factor_lines": factor_lines(record),
         "grid_sizes": _describe_sizes(sorted(set(ask.taus))), "grid_gammas": _describe_gammas(record),
         "folds_text": record_words.describe_folds, "outer_folds": record_words.outer_folds, "several": several,
+    }  # fmt: skip
+
+
+def _count_cases(record: Record, data: Dataset | None) -> dict[str, int]:
+    """Return the numbers of rows of the file, of trials and of successes; without data, zeros and the record's rows."""
+    if data is None or data.trials is None:
+        return {"n_cases": 0 if record.data.trials else record.data.n, "n_trials": 0, "n_successes": 0}
+    trials = data.aux[MULTIPLICITY]
+    return {
+        "n_cases": data.split_into_cases()[0].n, "n_trials": int(trials.sum()), "n_successes": int(trials @ data.y)
     }  # fmt: skip
 
 

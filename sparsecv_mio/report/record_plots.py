@@ -494,7 +494,7 @@ def plot_coefficients(
 
 def standard_units(names: Sequence[str], data: Dataset) -> dict[str, float]:
     """Return, by name, the factors that convert coefficients to standardised columns (and target, squared error)."""
-    spread = 1.0 if data.classes is not None or data.counts else float(data.y.std()) or 1.0
+    spread = 1.0 if data.classes is not None or data.counts else float(data.y.std(ddof=min(1, data.n - 1))) or 1.0
     return {name: value / spread for name, value in spreads(data, names).items()}
 
 

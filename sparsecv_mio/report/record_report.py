@@ -517,10 +517,9 @@ def _class_blocks(record: Record, data: Dataset | None) -> tuple[list[Block], li
     )
     words = f"ROC curve of held-out rows, each predicted by the model{of_pair} that was fitted without this row; the "
     curve = _picture("roc", f"{words}curve is not certified.", 4.6, draw_roc, record, rows)
-    words = (
-        f"Calibration of held-out rows: share of {positive} by intervals of predicted probability of width 0.1, with "
-    )
-    words += "95% intervals and the number of rows."
+    of_rows = f"Calibration of held-out {rows.unit}s"
+    words = f"{of_rows}: share of {positive} by intervals of predicted probability of width 0.1, with Wilson's 95% "
+    words += f"intervals and the number of {rows.unit}s."
     calibration = _picture("calibration", words, 4.6, draw_calibration, record, rows)
     points = Reliability.from_predictions(rows)
     shares = points.predicted, points.observed, points.low, points.high
@@ -528,10 +527,10 @@ def _class_blocks(record: Record, data: Dataset | None) -> tuple[list[Block], li
         (format_rows(count), *(f"{share:.3f}" for share in shares_of_bin))
         for count, *shares_of_bin in zip(points.counts.tolist(), *shares, strict=True)
     ]
-    caption = "Calibration of held-out rows, by intervals of predicted probability of width 0.1."
+    caption = f"{of_rows}, by intervals of predicted probability of width 0.1, with Wilson's 95% intervals."
     if rows.has_repeats:
         caption += " If several folds score a row, its predictions share the weight of one row."
-    heads = ("rows", "mean probability", f"observed share of {positive}", "95% from", "to")
+    heads = (f"{rows.unit}s", "mean probability", f"observed share of {positive}", "95% from", "to")
     return [curve, calibration], [report_table(caption, heads, lines)]
 
 

@@ -11,7 +11,7 @@ from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, PathR
 from sparsecv_mio.certificate.parts import FoldInfo, GridRequest, Stability
 from sparsecv_mio.certificate.records import NO_AVERAGE, OWN_ERROR, Average, Record, Region, TableRow
 from sparsecv_mio.certificate.restrictions import restrictions_of
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.dataset import MULTIPLICITY, Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED
 from sparsecv_mio.data.folds import OF_GROUPS, fold_name
 from sparsecv_mio.digits import (
@@ -170,14 +170,16 @@ def data_line(record: Record | CommonRecord, data: Dataset | None = None) -> str
     Parameters
     ----------
     data : Dataset, optional
-        Data of the record, for the number of rows of the positive class, or the sum of the counts.
+        Data of the record, for the numbers of rows of the file and of the positive class, or the sum of the counts.
     """
     about, limits = record.data, record.request.restrictions or NONE
-    rows = f"{about.n:,} rows"
+    n = about.n if data is None else data.split_into_cases()[0].n
+    rows = f"{n:,} rows"
     if about.reading is not None and about.reading.left_out:
         rows += f" ({about.reading.left_out:,} more dropped because of missing values)"
     if about.trials is not None:
-        rows += f" of outcomes ({about.total_weight:,.12g} trials, {quoted_name(about.trials)})"
+        trials = about.total_weight if data is None else data.aux[MULTIPLICITY].sum()
+        rows += f"{' of outcomes' if data is None else ''} with {trials:,.12g} trials ({quoted_name(about.trials)})"
     if about.weights is not None:
         rows += f", weighted by {quoted_name(about.weights)}"
     if about.offset is not None:
@@ -294,13 +296,13 @@ def is_in_time_order(record: Record) -> bool:
 def _change(record: Record, stable: Stability, data: Dataset | None) -> str:
     """Return a line on the fold that changes the losses of rows most when it is held out."""
     value = mark_estimate(format_number(stable.instability, 4), stable.estimate)
-    losses = record.loss.target.losses
+    losses, unit = record.loss.target.losses, record.data.unit_of_errors
     share = f" ({100.0 * stable.instability / record.cv_error:.0f}% of the CV error)" if record.cv_error > 0.0 else ""
     ends = f"; this change is certified in {format_interval(stable.instability_lower, stable.instability_upper, 4)}"
     name = fold_name(record.folds.spec, data, stable.fold) if data is not None else ""
     which = f"fold {stable.fold + 1} of {record.folds.k:,}{f' ({name})' if name else ''}"
     rows = "only on the rows before it" if is_in_time_order(record) else "without its rows"
-    change = f"refitting {rows} changes the {losses} by {value} per row on average, in absolute value"
+    change = f"refitting {rows} changes the {losses} by {value} per {unit} on average, in absolute value"
     return f"most influential fold: {which}; {change}{share}{ends if stable.estimate else ''}"
 
 

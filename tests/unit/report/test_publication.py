@@ -54,7 +54,7 @@ def hostile() -> tuple[Record, Dataset]:
 def test_the_numbers_are_those_of_the_model(record: Record) -> None:
     table = make_publication(record, data()).table
     assert table.head == ("Term", "Estimate", "Effect of 1 SD", "Folds (of 5)")
-    spread = dict(zip(data().names, data().X.std(axis=0), strict=True))
+    spread = dict(zip(data().names, data().X.std(axis=0, ddof=1), strict=True))
     for name, estimate, effect, folds in table.rows[:-1]:
         exact = record.coefficients[name]
         assert float(estimate) == pytest.approx(exact, rel=5e-3)
@@ -297,7 +297,7 @@ def test_tests_by_splits_add_columns(record: Record) -> None:
     assert all(cells[name] == ["", "1.000"] for name in record.support[2:]) and cells["(intercept)"] == ["", ""]
     assert f"are {first} (p < 0.001), other (p = 0.040, not in the reported model); 4 of the 4" in made.results
     assert "1 of the 4 halves tested no term (the rows are separated)." in made.results
-    per_deviation = dict(zip(data().names, data().X.std(axis=0), strict=True))[first]
+    per_deviation = dict(zip(data().names, data().X.std(axis=0, ddof=1), strict=True))[first]
     table = make_publication(drawn, data()).table
     row = next(row for row in table.rows if row[0] == first)
     ends = [float(end) for end in row[table.head.index("95% split interval, 1 SD")].split(" to ")]
@@ -319,7 +319,8 @@ def test_trials_are_counted(tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     record.write_report(file, frame, style="publication")
     text = file.read_text(encoding="utf-8")
-    assert f"there were {frame['n'].sum()} trials in total, of which {frame['k'].sum()} were successes" in text
+    assert f"Each row had k successes of n trials, in total {frame['k'].sum()} of {frame['n'].sum()}." in text
+    assert "The data had 30 rows, the target k" in text and "over all 30 rows (divisor n − 1, unweighted)" in text
     assert (
         f"with k successes of n trials: the model with τ = 1 and γ = 0.100, refitted to all {frame['n'].sum()}" in text
     )

@@ -7,17 +7,20 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import sparsecv_mio as sc
-from sparsecv_mio.certificate.accuracy import OVER, scatter_of_counts
+from sparsecv_mio.certificate.accuracy import OVER, scatter_of_counts, scatter_of_successes
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.fits.criteria import glm_criteria
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.report import record_words
+from sparsecv_mio.report.class_pictures import PredictedClasses, Reliability
 from sparsecv_mio.report.coefficients import overdispersion_note, ratio_columns, scatter_lines
 from sparsecv_mio.report.fit_tables import print_fit, print_path
 from sparsecv_mio.report.publication import make_publication
+from sparsecv_mio.report.record_plots import fitted_rows
 from sparsecv_mio.report.record_report import report_text
 from sparsecv_mio.report.record_tables import print_answer
 from sparsecv_mio.targets import Loss
@@ -46,7 +49,10 @@ def test_ratios_are_per_unit_and_per_standard_deviation() -> None:
     data = sc.Dataset.from_arrays([[0.0, 0.0], [4.0, 8.0]], [0.0, 1.0], ["a", "b"])
     heads, cells = ratio_columns(Loss.LOGISTIC, {"a": 0.5, "b": -0.25}, data)
     assert heads == ["odds ratio per unit", "odds ratio per standard deviation"]
-    assert cells == {"a": ["1.649", "2.718"], "b": ["0.7788", "0.3679"]}
+    spread = math.sqrt(8.0)  # divisor n - 1, as in `inspect`
+    assert cells == {
+        "a": ["1.649", f"{math.exp(0.5 * spread):.4g}"], "b": ["0.7788", f"{math.exp(-0.5 * spread):.4g}"]
+    }  # fmt: skip
     assert ratio_columns(Loss.POISSON, {"a": 0.5}, None) == (["rate ratio per unit"], {"a": ["1.649"]})
     assert ratio_columns(Loss.SQUARED, {"a": 0.5}, data) == ([], {})
 
@@ -67,7 +73,7 @@ def test_every_command_prints_them(kind: str) -> None:
     record = sc.solve(data, folds=3, gammas=[1.0], taus=[2], **how)
     path = sc.best_subsets(data, gammas=[1.0], taus=[1, 2], **how)
     fit = fit_one(data, tau=2, gamma=1.0, **how)
-    first, spread = record.coefficients["a"], float(X[:, 0].std())
+    first, spread = record.coefficients["a"], float(X[:, 0].std(ddof=1))
     wanted = [f"{math.exp(first):.4g}", f"{math.exp(first * spread):.4g}"]
     answers = {
         "solve": printed(lambda console: print_answer(console, record, data=data), 200),
@@ -90,13 +96,13 @@ def test_counts_that_scatter_are_said_to() -> None:
         chi_square = float(np.sum((data.y - expected) ** 2 / expected)) / (60 - 1 - 1)
         assert found.scatter is not None and found.scatter.ratio == pytest.approx(chi_square, rel=1e-9)
         told[kind] = scatter_lines(fit, fit, data)
-        assert "Pearson chi-square / (n - features - 1)" in told[kind][0]
+        assert "Pearson chi-square / (n - rank of the model matrix)" in told[kind][0]
     assert len(told["poisson"]) == 1 and len(told["scattered"]) == 2
     assert "the certified half deviance remains valid" in told["scattered"][1]
 
 
-@pytest.mark.parametrize(("intercept", "constant"), [("fold", " - 1"), ("none", "")])
-def test_the_formula_of_the_dispersion_gives_the_number(intercept: str, constant: str) -> None:
+@pytest.mark.parametrize("intercept", ["fold", "none"])
+def test_the_formula_of_the_dispersion_gives_the_number(intercept: str) -> None:
     data, how = asked("poisson")
     heavy = np.arange(data.n) % 3 + 1.0
     data = dataclasses.replace(data, aux={**data.aux, "w": heavy})
@@ -105,7 +111,7 @@ def test_the_formula_of_the_dispersion_gives_the_number(intercept: str, constant
         record = sc.solve(data, weights=weights, **how)
         rows, w = (data, np.ones(data.n)) if weights is None else (weighted_rows(data, heavy, "w"), heavy)
         (line, *_) = scatter_lines(record, record, rows)
-        formula = f"Pearson chi-square / ({total} - features - adjustment columns{constant}) "
+        formula = f"Pearson chi-square / ({total} - rank of the model matrix) "
         expected, used = record.predict(rows), 2 + (intercept == "fold")
         ratio = float(w @ ((data.y - expected) ** 2 / expected)) / (w.sum() - used)
         assert float(line.split(formula)[1]) == pytest.approx(ratio, rel=1e-3)
@@ -121,10 +127,9 @@ def test_a_factor_has_one_degree_of_freedom_less_than_levels(intercept: str) -> 
     record = sc.solve(data, **how)
     assert len(record.coefficients) == 3  # of which two are free if there is an intercept
     (line, *_) = scatter_lines(record, record, data)
-    constant = " - 1" if intercept == "fold" else ""
     expected = record.predict(data)
     ratio = float(np.sum((counts - expected) ** 2 / expected)) / (60 - 3)
-    assert float(line.split(f"(n - free coefficients{constant}) ")[1]) == pytest.approx(ratio, rel=1e-3)
+    assert float(line.split("(n - rank of the model matrix) ")[1]) == pytest.approx(ratio, rel=1e-3)
     path = sc.best_subsets(data, loss="poisson", gammas=[1e-3], taus=[1], count=[data.names], intercept=intercept)
     (found,) = glm_criteria(path.path, data, intercept == "fold", path)
     assert found.aic == pytest.approx(found.deviance + 2 * 3)
@@ -157,3 +162,62 @@ def test_an_accuracy_of_the_larger_class_is_said() -> None:
             if f"more accurate than always predicting the larger class ({share:.1f}%)" in hint
         ]
         assert len(hints) == said
+
+
+def test_the_dispersion_of_binomial_successes_is_near_one() -> None:
+    rng = np.random.default_rng(2)
+    odds = rng.normal(size=300)
+    chance, trials = 1.0 / (1.0 + np.exp(-odds)), rng.integers(2, 20, 300).astype(float)
+    drawn = [scatter_of_successes(rng.binomial(trials.astype(int), chance), trials, odds, 0) for _ in range(200)]
+    assert sum(scatter.is_wide for scatter in drawn) <= 4
+    assert np.std([scatter.ratio for scatter in drawn]) == pytest.approx(drawn[0].standard_error, rel=0.2)
+    assert np.mean([scatter.ratio for scatter in drawn]) == pytest.approx(1.0, abs=0.02)
+
+
+def test_overdispersed_successes_are_stated_by_every_command() -> None:
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=list("ab")).assign(n=rng.integers(10, 30, 60))
+    frame["k"] = rng.binomial(frame["n"], rng.beta(0.5, 0.5, 60))
+    how: dict[str, Any] = {"loss": "logistic", "trials": "n", "gammas": [0.01], "taus": [1]}
+    found = sc.solve(frame, "k", folds="5", threads=1, **how)
+    path = sc.best_subsets(frame, target="k", **how)
+    rows = fitted_rows(found, sc.Dataset.from_frame(frame, "k", aux=("n",)))
+    (name,) = found.support
+    chance = 1.0 / (1.0 + np.exp(-found.intercept - found.coefficients[name] * frame[name]))
+    squares = (frame["k"] - frame["n"] * chance) ** 2 / (frame["n"] * chance * (1.0 - chance))
+    note, ratio = "he successes are overdispersed", squares.sum() / 58.0
+    written = {
+        "solve": printed(lambda console: print_answer(console, found, data=rows), 200),
+        "path": printed(lambda console: print_path(console, path, rows), 200),
+        "report": report_text(found, "md", "R", rows, "D"),
+        "publication": report_text(found, "md", "R", rows, "D", "publication"),
+    }
+    for command, text in written.items():
+        digits = 3 if command == "publication" else 4
+        assert note in text and f"{ratio:.{digits}g}" in text, command
+        per_deviation = math.exp(found.coefficients[name] * frame[name].std())  # divisor n - 1, over the 60 rows
+        assert f"{per_deviation:.{digits}g}" in text, command
+
+
+def test_calibration_counts_trials() -> None:
+    """Wilson's interval is that of statsmodels for the trials of a bin, with several folds a row too."""
+    proportion = pytest.importorskip("statsmodels.stats.proportion")
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"a": rng.normal(size=80), "n": rng.integers(1, 12, 80)})
+    frame["k"] = rng.binomial(frame["n"], 1.0 / (1.0 + np.exp(-frame["a"])))
+    for folds, weights in (("5", None), ("2x5", None), ("5", "w")):
+        rows = frame if weights is None else frame.assign(w=1.0)
+        found = sc.solve(rows, "k", folds=folds, weights=weights, trials="n", loss="logistic", gammas=[0.1], taus=[1])
+        data = fitted_rows(found, sc.Dataset.from_frame(rows, "k", aux=("n", *(["w"] if weights else []))))
+        predicted = PredictedClasses.from_record(found, data)
+        points = Reliability.from_predictions(predicted)
+        assert points.counts.sum() == pytest.approx(frame["n"].sum()) and predicted.unit == "trial"
+        for count, share, low, high in zip(points.counts, points.observed, points.low, points.high, strict=True):
+            assert [low, high] == pytest.approx(proportion.proportion_confint(share * count, count, method="wilson"))
+
+
+def test_a_line_on_the_data_counts_rows_of_the_file() -> None:
+    frame = pd.DataFrame({"a": np.arange(9.0), "n": [4] * 9, "k": [0, 4, 1, 2, 3, 2, 2, 4, 3]})
+    found = sc.solve(frame, "k", trials="n", folds="3", loss="logistic", gammas=[0.1], taus=[1])
+    data = fitted_rows(found, sc.Dataset.from_frame(frame, "k", aux=("n",)))
+    assert record_words.data_line(found, data).startswith("9 rows with 36 trials (n); 1 feature; 3 random folds")

@@ -20,6 +20,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.loss_targets import expand_trials
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.fits.criteria import glm_criteria
 from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.inference.draws import find_units
 from sparsecv_mio.model_space import Restrictions
@@ -142,6 +143,12 @@ def test_a_fit_with_tiny_gamma_is_the_glm_of_statsmodels(offset: str | None) -> 
         offset=None if offset is None else frame[offset],
     ).fit(tol=1e-13)  # fmt: skip
     assert [made.intercept, *made.coefficients.values()] == pytest.approx(theirs.params, rel=1e-5)
+    record = best_subsets(data, gammas=[1e-9], taus=[2], options=how)
+    (found,) = glm_criteria(record.path, data, True, record)
+    assert found.deviance == pytest.approx(theirs.deviance, rel=1e-9)
+    assert found.mcfadden == pytest.approx(1.0 - theirs.deviance / theirs.null_deviance, rel=1e-9)
+    assert found.scatter is not None
+    assert found.scatter.ratio == pytest.approx(theirs.pearson_chi2 / theirs.df_resid, rel=1e-5)
 
 
 def test_predictions_need_no_trials_and_errors_do(record: Record, tmp_path: Path, capsys: Any) -> None:
