@@ -136,7 +136,8 @@ class StabilitySelection:
     """Stability selection by complementary pairs of halves (Shah and Samworth 2013).
 
     `pairs` is the number of pairs of which both halves have a model; frequencies count their halves. `selected` are
-    the features with a frequency of at least `threshold`, without columns that are in every model. The expected number
+    the features with a frequency of at least `threshold`, without columns that are in every model; a factor that enters
+    as a whole is one feature, under its name, although `features` lists its columns. The expected number
     of selected features that a half chooses with a probability of at most `mean_size / n_features` is at most `bound`,
     which is `mean_size^2 / ((2 threshold - 1) n_features)`. `mean_size` is the mean number of features that a half
     chose, and `n_features` the number of features to choose from. The other fields are those of `Bootstrap`.
@@ -241,7 +242,8 @@ class TermInference:
     """The combined results of a term that `n_chosen` models contain: its p-value, and the interval of its coefficient.
 
     `estimate` is the median of the estimates of the splits. `interval_lower` and `interval_upper` are null if the
-    interval is not finite, and if it is empty: `is_empty` is true if the combined test rejects every value.
+    interval is not finite, and if it is empty: `is_empty` is true if the combined test rejects every value. `n_tested`
+    of the models could be tested on the other rows; each of the others has the p-value 1.
     """
 
     term: str
@@ -251,6 +253,7 @@ class TermInference:
     interval_lower: Number | None
     interval_upper: Number | None
     is_empty: bool = False
+    n_tested: Count | None = None  # null in records of development versions
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,19 @@ excludes 0 only if `P_j <= a`. If a coefficient is the same in all models that c
 contain such coefficients with probability `1 - a`. An interval is finite only if at least g B models contain the term.
 
 **Test of a term.** Squared error: least squares. Logistic and Poisson loss: maximum likelihood. The covariance is the
-jackknife CR3 over rows, or over groups that folds keep together, of one Newton step. Errors may have unequal variances.
+jackknife over m rows, or groups that folds keep together: (m - 1) / m times the sum of d d', where d is the change of
+the coefficients by one Newton step when a unit is held out. This is CV3 of MacKinnon, Nielsen and Webb (2023), or
+(m - 1) / m times CR3 (with rows, HC3). Errors may have unequal variances.
 The tests use the t distribution with the degrees of freedom of Satterthwaite (Bell and McCaffrey 2002). They are
 computed as if all errors had equal variances. The variance estimate then has a known mean and variance. The degrees of
 freedom are those of the scaled chi-squared distribution with this mean and variance. For a term of q columns, let `df`
 be the smallest number of degrees of freedom of these columns: `(df - q + 1) / (df q)` times the Wald statistic is
 compared with the F distribution with q and `df - q + 1` degrees of freedom (Hotelling).
+
+**Test of a factor.** Its hypothesis is that all its levels have the same coefficient. Levels without rows in the half
+are left out. Levels that one row or group determines have a coefficient in the fit but no test. Nor has the level
+`(missing)`, whose few rows would take most degrees of freedom; the test compares the other levels. The hypothesis
+implies the tested one, so the test stays valid.
 """
 
 from __future__ import annotations
@@ -54,6 +61,7 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.restrictions import restrictions_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.reading_options import ABSENT
 from sparsecv_mio.errors import EXTRAS, BadInput
 from sparsecv_mio.inference.draws import find_units, half_draws
 from sparsecv_mio.model_space import word_of_factor
@@ -192,18 +200,20 @@ def test_terms(
     tests = []
     for columns, own in zip(terms, places, strict=True):
         name = word_of_factor(columns) if len(columns) > 1 else columns[0]
-        is_testable = fit is not None and len(own) > 0 and bool(estimable[own].all())
-        tests.append(_test_term(name, fit, [place[j] for j in own]) if is_testable and fit else SplitTest(name))
+        tested = [place[j] for j in own if fit and estimable[j] and fit.df[place[j]] > 0.0]
+        tests.append(_test_term(name, fit, tested) if fit and tested else SplitTest(name))
     return tuple(tests), note
 
 
 def _make_columns(
     rows: Dataset, terms: Sequence[Sequence[str]], adjusted: Sequence[str], has_intercept: bool
 ) -> tuple[FloatArray, list[list[int]]]:
-    """Return the intercept, the adjusted columns and the columns of the terms, and the places of each term.
+    """Return the intercept, the adjusted columns and the columns of the terms, and the tested places of each term.
 
-    Columns are centred if there is an intercept, because a large mean would hide their variation from the checks. The
-    first level of a factor is left out if the intercept and the other levels determine it.
+    Columns are centred if there is an intercept, because a large mean would hide their variation from the checks.
+    Levels of a factor without rows are left out, and the most frequent one if the intercept and the other levels
+    determine it: coefficients are then differences from this level. The level of missing values comes last, and is
+    tested only if the factor has one other level.
     """
     index, X = {name: j for j, name in enumerate(rows.names)}, rows.X
     first = [np.ones((rows.n, 1))] if has_intercept else []
@@ -213,12 +223,19 @@ def _make_columns(
     base = np.hstack([*first, X[:, [index[name] for name in adjusted]]])
     blocks, places, count = [base], list[list[int]](), base.shape[1]
     for columns in terms:
-        block = X[:, [index[name] for name in columns]]
-        if len(columns) > 1 and not _find_estimable(np.hstack([base, block]))[0][base.shape[1] :].all():
-            block = block[:, 1:]
-        blocks.append(block)
-        places.append(list(range(count, count + block.shape[1])))
-        count += block.shape[1]
+        used = [index[name] for name in columns]
+        is_missing = {index[name]: len(columns) > 1 and name.endswith(f"={ABSENT}") for name in columns}
+        if len(columns) > 1:
+            frequent = dict(zip(used, np.count_nonzero(rows.X[:, used], axis=0).tolist(), strict=True))
+            used = sorted((j for j in used if X[:, j].any()), key=lambda j: (is_missing[j], -frequent[j]))
+            n_references = int(not _find_estimable(np.hstack([base, X[:, used]]))[0][base.shape[1] :].all())
+            used = used[n_references:]
+            if list(is_missing.values()).count(False) <= n_references:
+                is_missing = dict.fromkeys(is_missing, False)
+        n_tested = sum(not is_missing[j] for j in used)
+        blocks.append(X[:, used])
+        places.append(list(range(count, count + n_tested)))
+        count += len(used)
     return np.hstack(blocks), places
 
 
@@ -258,7 +275,7 @@ def _fit(Z: FloatArray, rows: Dataset, loss: Loss, clusters: IntArray) -> _Fit:
 def jackknife_covariance(
     Z: FloatArray, weights: FloatArray, residuals: FloatArray, clusters: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the jackknife covariance CR3 of weighted least squares, and the degrees of freedom of each coefficient.
+    """Return the jackknife covariance CV3 of weighted least squares, and the degrees of freedom of each coefficient.
 
     Parameters
     ----------
@@ -343,7 +360,9 @@ def combine_splits(splits: Sequence[SplitResult], level: float) -> tuple[TermInf
         is_empty = lower is not None and upper is not None and lower > upper
         ends = (None, None) if is_empty else (lower, upper)
         estimate = float(np.median([test[0] for test in tests])) if tests else None
-        combined.append(TermInference(name, len(found), combine_p_values(p_values), estimate, *ends, is_empty))
+        n_tested = sum(test.df > 0.0 for _, _, test in found)
+        p_value = combine_p_values(p_values)
+        combined.append(TermInference(name, len(found), p_value, estimate, *ends, is_empty, n_tested))
     return tuple(sorted(combined, key=lambda term: (term.p_value, -term.n_chosen)))
 
 
@@ -401,6 +420,10 @@ def check_inference(checks: Checks, record: Record, dataset: Dataset, folds: Fol
     if any(find_spec(package) is None for package in EXTRAS["inference"]):
         checks.only_read("inference", "its tests were not recomputed; install the extra `inference`")
         return
+    is_old = any(term.n_tested is None for term in found.terms)
+    if is_old and restrictions_of(record).count:
+        checks.only_read("inference", "tests of factors of development versions were not recomputed; run `infer` again")
+        return
     numbers, requested = [split.split for split in found.splits], found.plan.requested
     is_ordered = numbers == sorted(set(numbers)) and len(numbers) > 0 and numbers[-1] < requested <= MAX_DRAWS
     right = checks.require(is_ordered, "inference.splits", "must be requested splits in ascending order")
@@ -415,7 +438,10 @@ def check_inference(checks: Checks, record: Record, dataset: Dataset, folds: Fol
     for i, (said, tested) in enumerate(zip(found.splits, again.splits, strict=True)):
         checks.compare_fields(f"inference.splits[{i}]", said, tested, ("n_test", "note"))
         checks.compare_parts(f"inference.splits[{i}].tests", said.tests, tested.tests, _allow_rounding)
-    checks.compare_parts("inference.terms", found.terms, combine_splits(found.splits, found.level), _allow_rounding)
+    combined = combine_splits(found.splits, found.level)
+    if is_old:
+        combined = tuple(replace(term, n_tested=None) for term in combined)
+    checks.compare_parts("inference.terms", found.terms, combined, _allow_rounding)
     checks.compare_fields("inference.plan", found.plan, again.plan, ("units", "n_units", "by_class"))
     left_out = found.plan.truncated <= requested - len(numbers)
     checks.require(left_out, "inference.plan.truncated", "must be at most the number of the requested splits left")

@@ -14,6 +14,7 @@ from sparsecv_mio.certificate import inference_parts
 from sparsecv_mio.certificate.parts import GapStep, PlanSetting
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.restrictions import restrictions_of
+from sparsecv_mio.data.reading_options import indicator_name
 from sparsecv_mio.digits import format_interval, format_number, format_with_zeros, quoted_name, round_upward, several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import word_of_factor, words_of_terms
@@ -141,23 +142,25 @@ def _describe_bootstrap(record: Record, found: inference_parts.Bootstrap) -> Dra
 
 def _describe_stability_selection(record: Record, found: inference_parts.StabilitySelection) -> DrawSummary:
     threshold, bound, size = (format_number(one, 3) for one in (found.threshold, found.bound, found.mean_size))
-    names, pairs = join_names(found.selected) or "no feature", several(found.pairs, "complementary pair")
+    limits, pairs = restrictions_of(record), several(found.pairs, "complementary pair")
+    names, unit = join_names(found.selected) or f"no {limits.unit_of_tau}", limits.unit_of_tau
     lines = [
         *_describe_plan(found.plan, len(found.chosen), found.certified, HALVES),
         f"selected with a frequency of at least {threshold} over {pairs}: {names}",
-        f"in expectation, at most {bound} selected features are rarely chosen: from a half, with a probability of at "
-        f"most {size} / {found.n_features:,}",
+        f"expected number of selected {unit}s that a half chooses with a probability of at most {size} / "
+        f"{found.n_features:,}: at most {bound}",
     ]
     if found.bound >= len(found.selected) > 0:
         lines.append(
-            f"this bound is not below the number of selected features ({len(found.selected)}), so it says little; a "
+            f"this bound is not below the number of selected {unit}s ({len(found.selected)}), so it says little; a "
             "smaller tau or a larger threshold lowers it"
         )
-    forced = restrictions_of(record).forced_columns
-    shares = {one.feature: "forced" if one.feature in forced else f"{one.frequency:.3f}" for one in found.features}
-    rows = [(one.feature, one.draws, shares[one.feature]) for one in found.features]
+    shares = {one.feature: "forced" if one.feature in limits.forced_columns else f"{one.frequency:.3f}"
+              for one in found.features}  # fmt: skip
+    by_term = {words_of_terms([one.feature], limits.count)[0]: one for one in reversed(found.features)}
+    rows = [(term, one.draws, shares[one.feature]) for term, one in reversed(by_term.items())]
     caption = f"Selection frequencies over the {pairs} of halves."
-    table = report_table(caption, ("feature", "halves", "frequency"), rows, words=1)
+    table = report_table(caption, (unit, "halves", "frequency"), rows, words=1)
     return DrawSummary("stability selection", lines, (table,))
 
 
@@ -191,6 +194,10 @@ def _describe_inference(record: Record, found: inference_parts.Inference) -> Dra
     reasons = [split.note for split in found.splits if split.note]
     if reasons:
         lines.append(f"{len(reasons):,} of {n_done:,} halves test no term; the first reason: {reasons[0]}")
+    if untested := list_untested_terms(record):
+        lines.append(f"not testable by the other half, and with the p-value 1 there: {', '.join(untested)}")
+    if missing := find_missing_levels(record):
+        lines.append(f"tested without the level (missing): {join_names(missing)}")
     caption = (
         f"P-values over all splits, median estimates, and intervals of level {level} for all coefficients together, "
         "given that the model contains the term. An interval has the values that the combined tests do not reject, "
@@ -201,6 +208,34 @@ def _describe_inference(record: Record, found: inference_parts.Inference) -> Dra
     heads = ("term", "models", "p-value", "estimate", f"{level} interval")
     table = report_table(caption, heads, _make_rows_of_tests(record, found), words=1)
     return DrawSummary("tests of terms on the halves that did not choose them", lines, (table,))
+
+
+def list_untested_terms(record: Record) -> list[str]:
+    """Return the terms that some halves could not test, with the numbers of these models.
+
+    Parameters
+    ----------
+    record : Record
+        Record of a search.
+    """
+    terms = () if record.inference is None else record.inference.terms
+    return [
+        f"{quoted_name(one.term)} in {one.n_chosen - one.n_tested:,} of {several(one.n_chosen, 'model')}"
+        for one in terms if one.n_tested is not None and one.n_tested < one.n_chosen
+    ]  # fmt: skip
+
+
+def find_missing_levels(record: Record) -> list[str]:
+    """Return the tested factors with a level of missing values, which their tests leave out.
+
+    Parameters
+    ----------
+    record : Record
+        Record of a search.
+    """
+    terms = {} if record.inference is None else {one.term for one in record.inference.terms}
+    words = {word_of_factor(one): indicator_name(word_of_factor(one)) in one for one in restrictions_of(record).count}
+    return [word for word, is_missing in words.items() if is_missing and word in terms]
 
 
 def _make_rows_of_tests(record: Record, found: inference_parts.Inference) -> list[tuple[str, ...]]:
@@ -216,7 +251,8 @@ def _make_rows_of_tests(record: Record, found: inference_parts.Inference) -> lis
         estimate = "none" if term.estimate is None else format_number(term.estimate, 4)
         if term.term in factors:
             estimate, interval = "joint test", "none"
-        rows.append((term.term, f"{term.n_chosen:,}", format_number(term.p_value, 3), estimate, interval))
+        p_value = "not tested" if term.n_tested == 0 else format_number(term.p_value, 3)
+        rows.append((term.term, f"{term.n_chosen:,}", p_value, estimate, interval))
     return rows
 
 

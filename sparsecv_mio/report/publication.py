@@ -28,7 +28,13 @@ from sparsecv_mio.report import journal_numbers, record_tables, record_words
 from sparsecv_mio.report.coefficients import against, factor_lines, requested_references, separation_lines, spreads
 from sparsecv_mio.report.document import CITATION, Publication, ReportTable, text_of
 from sparsecv_mio.report.journal_numbers import DIGITS, format_column, format_limits, format_p_value, format_percent
-from sparsecv_mio.report.optional_parts import FEW_SPLITS, certified_lines, find_significant_terms
+from sparsecv_mio.report.optional_parts import (
+    FEW_SPLITS,
+    certified_lines,
+    find_missing_levels,
+    find_significant_terms,
+    list_untested_terms,
+)
 from sparsecv_mio.report.references import FIRST_PAPER, PACKAGE, find_references
 from sparsecv_mio.targets import Loss, Values
 from sparsecv_mio.words import Intercept
@@ -179,7 +185,10 @@ def _make_columns_of_tests(
             elif one and one.interval_lower is not None and one.interval_upper is not None:
                 ends = step[name] * one.interval_lower, step[name] * one.interval_upper
                 intervals[name] = format_limits(*ends, is_ratio)
-    columns["p"] = {name: format_p_value(one.p_value if one else 1.0) for name, one in tested.items()}
+    columns["p"] = {
+        name: "not tested" if one and one.n_tested == 0 else format_p_value(one.p_value if one else 1.0)
+        for name, one in tested.items()
+    }
     return columns
 
 
@@ -313,6 +322,8 @@ def _describe_draws(record: Record) -> dict[str, Any]:
         "tests_factors": record.inference is not None and bool((record.request.restrictions or NONE).count),
         "significant_terms": _list_significant_terms(record),
         "untested": [split.note for split in splits if split.note],
+        "untested_terms": list_untested_terms(record),
+        "untested_levels": find_missing_levels(record),
     }
 
 

@@ -137,6 +137,42 @@ def test_terms_that_the_rows_cannot_test_have_the_p_value_1() -> None:
     assert note == split_tests.SEPARATED and {test.p_value for test in apart} == {1.0}
 
 
+@pytest.mark.parametrize("loss", list(TARGETS))
+def test_a_factor_is_tested_without_missing_values_and_absent_levels(loss: Loss) -> None:
+    level = np.arange(N) % 3
+    level[[4, 20]] = 3  # two missing values
+    if not loss.target.has_classes:
+        level[31] = 5  # a level with one row, which would separate two classes
+    columns = np.eye(6)[level]  # no row has the level `none`
+    names = ["dose=high", "dose=low", "dose=mid", "dose=(missing)", "dose=none", "dose=rare"]
+    for order in ([0, 1, 2, 3, 4, 5], [5, 3, 4, 0, 1, 2]):
+        data = Dataset.from_arrays(np.column_stack([columns[:, order], X[:, 0]]), TARGETS[loss], [
+            *(names[j] for j in order), "a",
+        ])  # fmt: skip
+        terms = [tuple(names[j] for j in order), ("a",)]
+        (test, _), note = test_terms(data, terms, [], loss, True, ROWS)
+        present = [j for j in (1, 2, 3, 5) if columns[:, j].any()]
+        Z = np.column_stack([np.ones(N), columns[:, present], X[:, 0]])
+        families = {Loss.POISSON: sm.families.Poisson(), Loss.LOGISTIC: sm.families.Binomial()}
+        fit = sm.GLM(TARGETS[loss], Z, families.get(loss)).fit(tol=1e-14)
+        variance = fit.family.variance(fit.fittedvalues)
+        V, df = jackknife_by_definition(Z, variance, (TARGETS[loss] - fit.fittedvalues) / variance, ROWS)
+        least = min(df[1:3])
+        wald = fit.params[1:3] @ np.linalg.solve(V[1:3, 1:3], fit.params[1:3])
+        p_value = stats.f.sf(wald * (least - 1.0) / (2.0 * least), 2, least - 1.0)
+        assert note == "" and test.term == "dose" and test.df == pytest.approx(least)
+        assert test.p_value == pytest.approx(p_value)
+
+
+def test_two_levels_of_which_one_is_missing_values_are_compared() -> None:
+    level = (np.arange(N) % 3 == 0).astype(float)
+    data = Dataset.from_arrays(np.column_stack([1.0 - level, level]), TARGETS[Loss.SQUARED], ["s=m", "s=(missing)"])
+    (test,), _ = test_terms(data, [data.names], [], Loss.SQUARED, True, ROWS)
+    plain = Dataset.from_arrays(level[:, None], TARGETS[Loss.SQUARED], ["s=(missing)"])
+    (single,), _ = test_terms(plain, [plain.names], [], Loss.SQUARED, True, ROWS)
+    assert test.p_value == pytest.approx(single.p_value)
+
+
 def test_a_coefficient_that_one_row_determines_is_not_tested_and_leaves_the_others_as_without_the_row() -> None:
     alone = np.zeros((N, 4))
     alone[:, 1:], alone[5, 0] = X[:, 1:4], 1.0

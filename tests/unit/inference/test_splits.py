@@ -108,7 +108,11 @@ def test_altered_combinations_do_not_hold() -> None:
         assert (
             not sc.verify(replace(given, inference=replace(inference, terms=terms)), data).ok or first.p_value < 1e-12
         )
+    old = tuple(replace(term, n_tested=None) for term in inference.terms)  # as in records of development versions
+    assert sc.verify(replace(given, inference=replace(inference, terms=old)), data).ok
+    assert first.n_tested == first.n_chosen
     for change in (
+        {"terms": (replace(first, n_tested=first.n_chosen - 1), *others)}, {"terms": (old[0], *others)},
         {"terms": tuple(others)}, {"level": 0.9}, {"level": 2.0},
         {"plan": replace(inference.plan, units="groups")}, {"plan": replace(inference.plan, seed=5)},
         {"splits": inference.splits[::-1]}, {"splits": ()}, 
@@ -221,3 +225,38 @@ def test_procedures_that_cannot_be_repeated_are_refused() -> None:
         infer(ordered, data)
     with pytest.raises(BadInput, match="level: 95 is out of range; give a number between 0 and 1"):
         infer(ordered, data, level=95)
+
+
+def test_models_whose_term_cannot_be_tested_are_counted() -> None:
+    """A half with at most one row of a level has no test of it; a level of missing values is not tested."""
+    pd = pytest.importorskip("pandas")
+    words = np.full(N, "u", dtype=object)
+    words[[1, 2, 5, 9]] = ["v", "v", None, None]
+    frame = pd.DataFrame({"y": TARGETS[Loss.SQUARED] + 9.0 * (words == "v"), "a": X[:, 0], "f": words})
+    how: dict[str, Any] = {"encode": "onehot", "na": "mean", "count": "factors", "folds": "4", "threads": 1}
+    with pytest.warns(SparseCVWarning, match="level"):
+        record = sc.solve(frame, "y", gammas=[0.01], taus=[2], **how)
+        found = infer(record, frame, "splits:8")
+    assert found.inference is not None
+    (term,) = [one for one in found.inference.terms if one.term == "f"]
+    can = [test.df > 0.0 for split in found.inference.splits for test in split.tests if test.term == "f"]
+    draws = half_draws(make_data(), sc.make_folds("4", make_data()), 8, 0)
+    halves = [np.isin([1, 2], draw.rows).sum() for draw in draws]
+    chosen = [any(name.startswith("f=") for name in split.support) for split in found.inference.splits]
+    assert can == [n_rows == 0 for n_rows, has_f in zip(halves, chosen, strict=True) if has_f] and 0 < sum(can) < len(
+        can
+    )
+    assert (term.n_chosen, term.n_tested) == (len(can), sum(can)) and sc.verify(found, frame).ok
+    (summary,) = summarise_draws(found)
+    stated = f"f in {len(can) - sum(can)} of {len(can)} models"
+    assert f"not testable by the other half, and with the p-value 1 there: {stated}" in summary.lines
+    assert "tested without the level (missing): f" in summary.lines
+    notes = make_publication(found).notes
+    assert f"which counts as p = 1: {stated}." in notes and "tests of f leave out the level of missing" in notes
+    old = tuple(replace(one, n_tested=None) for one in found.inference.terms)
+    report = sc.verify(replace(found, inference=replace(found.inference, terms=old)), frame)
+    assert report.ok and "read but not checked: inference" in report.verdict
+    never = tuple(replace(one, n_tested=0, p_value=1.0) for one in found.inference.terms)
+    shown = replace(found, inference=replace(found.inference, terms=never))
+    assert {row[2] for row in summarise_draws(shown)[0].tables[0].rows} == {"not tested"}
+    assert {row[-1] for row in make_publication(shown).table.rows} <= {"not tested", ""}

@@ -13,6 +13,7 @@ from sparsecv_mio.certificate.inference_checks import bound_false_selections
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.report.optional_parts import summarise_draws
 
 
 def make_data(n: int = 40, p: int = 6, seed: int = 0, signals: int = 1) -> Dataset:
@@ -47,6 +48,25 @@ def test_columns_in_every_model_are_not_selected() -> None:
     found = made.stability_selection
     assert found is not None and "x1" not in found.selected
     assert found.n_features == 4 and found.mean_size == 1.0 and sc.verify(made, data).ok
+
+
+def test_a_factor_counts_as_one_feature() -> None:
+    rng = np.random.default_rng(3)
+    level, X = rng.integers(3, size=60), rng.normal(size=(60, 3))
+    names = ["f=u", "f=v", "f=w", "a", "b", "c"]
+    data = Dataset.from_arrays(np.column_stack([np.eye(3)[level], X]), 3.0 * (level == 1) + rng.normal(size=60), names)
+    made = sc.stability_selection(solve(data, (2,), count="factors"), data, pairs=4, threshold=0.8, threads=1)
+    found = made.stability_selection
+    assert found is not None and found.selected[0] == "f" and set(found.selected) <= {"f", "a", "b", "c"}
+    assert (found.mean_size, found.n_features) == (2.0, 4)
+    assert found.bound == pytest.approx(2.0**2 / (0.6 * 4)) and sc.verify(made, data).ok
+    (summary,) = summarise_draws(made)
+    assert f"terms that a half chooses with a probability of at most 2 / 4: at most {found.bound:.2f}" in str(summary)
+    assert [row[0] for row in summary.tables[0].rows].count("f") == 1
+    columns = ("f=u", "f=v", "f=w", *found.selected[1:])
+    old = replace(found, mean_size=4.0, n_features=6, bound=4.0**2 / (0.6 * 6), selected=columns)
+    assert sc.verify(replace(made, stability_selection=old), data).ok  # as in records of development versions
+    assert not sc.verify(replace(made, stability_selection=replace(old, bound=0.1)), data).ok
 
 
 def test_wrong_values_are_refused_in_one_line() -> None:
