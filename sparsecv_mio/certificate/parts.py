@@ -602,6 +602,13 @@ class JsonRecord:
         return self.data.loss or self._loss_of_parts()
 
     @property
+    def target_codes(self) -> str:
+        """Numbers for the two values of a text target with squared-error loss, as text; empty for other targets."""
+        reading = self.data.reading if self.loss.is_quadratic else None
+        words = () if reading is None else reading.levels.get(self.data.target, ())
+        return ", ".join(f"{word} = {code}" for code, word in enumerate(words))
+
+    @property
     def null_error(self) -> float | None:
         """Loss per row of the null model of classes or counts; None for a target of numbers."""
         quality = getattr(self, "classes", None) or getattr(self, "counts", None)

@@ -605,7 +605,9 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             return class_words(self.classes, mark, self.null_name)
         if not self.loss.is_quadratic:
             explained = "?" if self.r_squared is None else f"{mark}{format_share(self.r_squared)}"
-            null = "" if self.null_error is None else f", {self.null_name} {format_number(self.null_error)}"
+            null = (
+                "" if self.null_error is None else f", {self.null_name} of these rows {format_number(self.null_error)}"
+            )
             return f"share of the deviance explained {explained}{null}"
         root = f"{mark}{format_number(self.rmse)}" if math.isfinite(self.cv_error) else "?"
         middle = "" if self.mae is None else f"MAE {mark}{format_number(self.mae)}, "
@@ -684,7 +686,7 @@ def class_words(classes: Classes, mark: str, null_name: str) -> str:
         "" if classes.accuracy is None else f"accuracy {mark}{100.0 * classes.accuracy:.1f}%",
         "" if classes.auc is None else f"AUC {mark}{classes.auc:.4f}",
         "" if classes.brier is None else f"Brier score {mark}{classes.brier:.4f}",
-        f"{null_name} {classes.null_error:.6g}",
+        f"{null_name} of these rows {classes.null_error:.6g}",
     ]
     return ", ".join(filter(None, accuracies))
 

@@ -159,6 +159,7 @@ def forward(text: str, n: int) -> tuple[fold_plan.RowLists, fold_plan.RowLists]:
     )
 
 
+OUTER_GROUPS = re.compile(rf"([0-9]+){OF_GROUPS} \((.+)\)")  # spec of outer folds of a record
 GROUPS_IN_FOLDS = re.compile(r"(.+):([0-9]+)")  # text after `groups:` if whole groups are assigned to K folds
 
 
@@ -564,6 +565,7 @@ def make_folds(spec: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLik
         fold id for each row, -1 for rows that are never held out, in which case a single fold is allowed; a file may
         have one column for each repeat.
         `SPEC weighted`: the form in which a record of weighted rows states its folds; `dataset` must have weights.
+        `K of whole groups (SPEC)`: the form in which a record states the outer folds of a nested cross-validation.
 
         A scikit-learn splitter, or its pairs (training rows, scored rows): see :func:`folds_from_splitter`. Labels,
         one for each row, or an (n, R) array with one column for each repeat: see :func:`folds_from_labels`. A
@@ -601,6 +603,8 @@ def make_folds(spec: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLik
     if isinstance(spec, type):
         raise BadInput(f"folds {spec.__name__}: this is a class; give an object, such as {spec.__name__}()")
     _check_seed(seed)
+    if isinstance(spec, str) and (outer := OUTER_GROUPS.fullmatch(spec)):
+        return outer_folds(int(outer[1]), make_folds(outer[2], dataset, seed), dataset)
     cases, counts = dataset.split_into_cases()
     if isinstance(spec, fold_plan.FoldPlan) and groups is None and (spec.n == dataset.n or spec.n != cases.n):
         return spec

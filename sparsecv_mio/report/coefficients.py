@@ -17,7 +17,7 @@ from sparsecv_mio.digits import format_number, quoted_name
 from sparsecv_mio.model_space import abbreviate_names, word_of_factor
 from sparsecv_mio.report.layout import say
 from sparsecv_mio.targets import Loss
-from sparsecv_mio.words import Intercept
+from sparsecv_mio.words import Intercept, Scale
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -219,17 +219,23 @@ def factor_lines(record: Any) -> list[str]:
         effects = "effect is" if len(shown) == 1 else "effects are"
         lines.append(
             f"coefficients are differences from {abbreviate_names(shown)}, whose {effects} part of the intercept; the "
-            "record stores deviations from the mean of the levels"
+            f"record stores deviations from {_name_mean(record)}"
         )
     free = [columns for columns in factors if columns not in references.values() and not _is_coded(columns, record)]
     if free and record.data.intercept != "none":
         words = abbreviate_names(list(map(word_of_factor, free)))
         command = "path" if isinstance(record, PathRecord) else "fit" if isinstance(record, FitRecord) else "solve"
         lines.append(
-            f"coefficients of {words} are deviations from the mean of the levels; `{command}` with --reference "
+            f"coefficients of {words} are deviations from {_name_mean(record)}; `{command}` with --reference "
             f"{quoted_name(free[0][0])} shows differences from a level"
         )
     return lines
+
+
+def _name_mean(record: Any) -> str:
+    """Return the name of the mean of the levels that the penalty gives the coefficients of a factor."""
+    weights = "equal weights" if record.data.scale == Scale.NONE else "weights p (1 - p), p the share of the level"
+    return f"the mean of the levels ({weights})"
 
 
 def _is_coded(columns: Sequence[str], record: Any) -> bool:

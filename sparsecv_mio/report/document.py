@@ -126,7 +126,7 @@ class Document:
 class Publication:
     """A table for a paper with its notes, the texts of the sections on methods and results, and references.
 
-    Texts have one sentence a line, and citations as `⟦key⟧`.
+    Texts have one paragraph a line, and citations as `⟦key⟧`.
     """
 
     template: ClassVar[str] = "publication"
@@ -144,11 +144,11 @@ class Publication:
         def cite(citation: re.Match[str]) -> str:
             return f" ({markdown_text('; '.join(names[key] for key in citation[1].split(',')))})"
 
-        return "\n".join(CITATION.sub(cite, markdown_text(line)) for line in text.splitlines())
+        return "\n\n".join(CITATION.sub(cite, markdown_text(line)) for line in text.splitlines())
 
 
 CITATION = re.compile(r" ⟦([^⟧]+)⟧")
-MARKDOWN_SPECIAL = re.compile(r"([\\`*|<>~#$&\[\]]|(?<!\w)_|_(?!\w)|:(?=//))")
+MARKDOWN_SPECIAL = re.compile(r"([\\`*|>~#$&\[\]]|<(?![\d ])|(?<!\w)_|_(?!\w)|:(?=//))")
 CODE_SPAN = re.compile(r"(`[A-Za-z-][\w .=:-]*`)")  # a command, an option or a field in a sentence of the report
 LATEX_SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -232,7 +232,7 @@ def tex_text(text: str) -> str:
     def cite(citation: re.Match[str]) -> str:
         return rf"~\cite{{{citation[1]}}}".replace(r"\_", "_")
 
-    return "\n".join(CITATION.sub(cite, tex(line)) for line in text.splitlines())
+    return "\n\n".join(CITATION.sub(cite, tex(line)) for line in text.splitlines())
 
 
 def draw_svg(picture: Picture) -> str:

@@ -198,8 +198,9 @@ def say_titled(console: Console, title: str, text: str, colour: str) -> None:
 
 
 def code_lines(record: Any) -> list[str]:
-    """Return lines with the ranks of the levels of each ordinal text column."""
-    return [] if record.data.reading is None else record.data.reading.code_lines
+    """Return lines with the codes of a text target and of the levels of each ordinal text column."""
+    lines = [f"codes of {record.data.target}: {record.target_codes}"] if record.target_codes else []
+    return [*lines, *([] if record.data.reading is None else record.data.reading.code_lines)]
 
 
 def link_lines(record: Any) -> list[str]:

@@ -113,9 +113,7 @@ def _describe_bootstrap(record: Record, found: inference_parts.Bootstrap) -> Dra
         *_describe_plan(found.plan, n_done, found.certified, ("bootstrap draw", "bootstrap draws")),
         f"the {unit}s of the reported model are those of {same:,} of {n_done:,} draws; tau (draws): {sizes}",
         "the frequencies describe how the procedure varies; they are not probabilities that a feature belongs in the "
-        "model"
-        + f", and the percentiles are not confidence intervals: a coefficient is 0 in draws without its {unit}"
-        * found.has_percentiles,
+        "model",
     ]
     level, ends = f"{100.0 * found.level:g}%", [f"{50.0 * (1.0 + sign * found.level):g}%" for sign in (-1.0, 1.0)]
     heads = ["feature", "draws", "frequency", f"{level} from", "to"]
@@ -128,7 +126,10 @@ def _describe_bootstrap(record: Record, found: inference_parts.Bootstrap) -> Dra
         heads += [f"coefficient {ends[0]}", ends[1], "zeros"]
         for row, one in zip(rows, found.features, strict=True):
             row += [one.coefficient_low, one.coefficient_high, f"{one.zeros:.3f}"]
-        caption += ", and percentiles of coefficients over all draws"
+        caption += (
+            ", and percentiles of coefficients over all draws, which are not confidence intervals: a coefficient is 0 "
+            f"in draws without its {unit}"
+        )
     else:
         lines.append(
             f"no percentiles of coefficients are shown: at the level {level}, they require at least "

@@ -142,22 +142,24 @@ def _make_columns(record: Record, data: Dataset | None) -> dict[str, dict[str, s
 def _make_columns_of_draws(
     record: Record, names: list[str], forced: dict[str, str], steps: dict[str, dict[str, float]]
 ) -> dict[str, dict[str, str]]:
-    """Return the columns of draws, for terms except reference levels; `steps` are changes of the terms, by their name.
+    """Return the columns of draws; `names` are the terms except reference levels, which have no intervals.
 
-    Intervals have a column for each change.
+    `steps` are changes of the terms, by their name. Intervals have a column for each change.
     """
     columns, is_ratio = dict[str, dict[str, str]](), bool(record.loss.target.ratio)
     if (draws := record.bootstrap) is not None:
-        features = {one.feature: one for one in draws.features if one.feature in names}
-        shares = {name: format_percent(one.frequency) for name, one in features.items()}
-        columns["Inclusion"] = shares | {name: "forced" for name, one in features.items() if one.forced}
+        chosen = {one.feature: one for one in draws.features if one.feature in record.predictor.coefficients}
+        shares = {name: format_percent(one.frequency) for name, one in chosen.items()}
+        columns["Inclusion"] = shares | {name: "forced" for name, one in chosen.items() if one.forced}
+        features = {name: one for name, one in chosen.items() if name in names}
         for head, step in steps.items() if draws.has_percentiles else ():
             columns[f"{100.0 * draws.level:g}% bootstrap interval{head}"] = {
                 name: format_limits(step[name] * one.coefficient_low, step[name] * one.coefficient_high, is_ratio)
                 for name, one in features.items()
             }
     if (halves := record.stability_selection) is not None:
-        shares = {one.feature: format_percent(one.frequency) for one in halves.features if one.feature in names}
+        terms = record.predictor.coefficients
+        shares = {one.feature: format_percent(one.frequency) for one in halves.features if one.feature in terms}
         columns["Halves"] = shares | {name: forced[name] for name in record.predictor.coefficients if name in forced}
     return columns | _make_columns_of_tests(record, names, steps)
 
@@ -193,7 +195,7 @@ def _make_columns_of_tests(
 
 
 def _write_texts(record: Record, data: Dataset | None) -> list[str]:
-    """Return the texts of a paper, one sentence a line, with citations as `⟦key⟧`.
+    """Return the texts of a paper, one paragraph a line, with citations as `⟦key⟧`.
 
     The data, as fitted, are for numbers of rows by class, effects and the fit to all rows.
     """
@@ -203,7 +205,7 @@ def _write_texts(record: Record, data: Dataset | None) -> list[str]:
     environment = Environment(
         autoescape=False, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined,
         comment_start_string="<#", comment_end_string="#>",
-        finalize=lambda value: re.sub(r"[\s⟦]", " ", str(value)),  # names of the data cannot break lines or cite
+        finalize=lambda value: re.sub(r"[\s⟦¶]", " ", str(value)),  # names of the data cannot break lines or cite
     )  # fmt: skip
     environment.filters |= {
         "name": quoted_name, "names": lambda names: abbreviate_list(list(map(quoted_name, names))),
@@ -212,8 +214,8 @@ def _write_texts(record: Record, data: Dataset | None) -> list[str]:
     }  # fmt: skip
     values = _describe_request(record, data) | _describe_outcome(record, data)
     module: Any = environment.from_string(source).make_module(values)
-    texts = (getattr(module, name)().splitlines() for name in TEXTS)
-    return ["\n".join(line.strip() for line in lines if line.strip()) for lines in texts]
+    texts = (getattr(module, name)().split("¶") for name in TEXTS)
+    return ["\n".join(filter(None, (" ".join(part.split()) for part in parts))) for parts in texts]
 
 
 def _find_model_papers(loss: Loss) -> tuple[str, ...]:
@@ -259,7 +261,8 @@ def _describe_request(record: Record, data: Dataset | None) -> dict[str, Any]:
         "missing_levels": [name for name, words in levels.items() if ABSENT in words],
         "in_time_order": record_words.is_in_time_order(record), "factor_lines": factor_lines(record),
         "grid_sizes": _describe_sizes(sorted(set(ask.taus))), "grid_gammas": _describe_gammas(record),
-        "folds_text": record_words.describe_folds, "outer_folds": record_words.outer_folds, "several": several,
+        "groups": record_words.count_groups(record.folds, data), "folds_text": record_words.describe_folds,
+        "outer_folds": record_words.outer_folds, "several": several,
     }  # fmt: skip
 
 
@@ -384,7 +387,8 @@ def _list_measures(record: Record) -> list[str]:
     measures = {"RMSE": record.rmse, "MAE": record.mae} if record.loss.is_quadratic else {}
     if classes is not None:
         measures = {"accuracy (threshold 0.5)": classes.accuracy, "AUC": classes.auc, "Brier score": classes.brier}
-    measures |= {explained.replace("R^2", "R²"): record.r_squared, record.null_name: record.null_error}
+    measures |= {explained.replace("R^2", "R²"): record.r_squared}
+    measures |= {f"{record.null_name} of these rows": record.null_error}
     known = {name: value for name, value in measures.items() if value is not None and math.isfinite(value)}
     return [f"{name} {_print_number(value)}" for name, value in known.items()]
 

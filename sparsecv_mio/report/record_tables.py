@@ -346,7 +346,9 @@ def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
         auc = "" if quality.auc is None else f", AUC {quality.auc:.3f}"
         measures = f"accuracy {100.0 * quality.accuracy:.1f}%{auc}, Brier score {quality.brier:.4f}"
         ends = format_interval(quality.lower, quality.upper)
-        lines.append(f"in the outer folds: {measures}; log loss of these models in {ends} (certified)")
+        lines.append(
+            f"in the outer folds: {measures}; for these models, the nested CV error is certified to be in {ends}"
+        )
     return lines
 
 

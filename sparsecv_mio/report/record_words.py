@@ -170,7 +170,8 @@ def data_line(record: Record | CommonRecord, data: Dataset | None = None) -> str
     Parameters
     ----------
     data : Dataset, optional
-        Data of the record, for the numbers of rows of the file and of the positive class, or the sum of the counts.
+        Data of the record, for the numbers of rows of the file, of groups and of the positive class, or the sum of the
+        counts.
     """
     about, limits = record.data, record.request.restrictions or NONE
     n = about.n if data is None else data.split_into_cases()[0].n
@@ -180,6 +181,8 @@ def data_line(record: Record | CommonRecord, data: Dataset | None = None) -> str
     if about.trials is not None:
         trials = about.total_weight if data is None else data.aux[MULTIPLICITY].sum()
         rows += f"{' of outcomes' if data is None else ''} with {trials:,.12g} trials ({quoted_name(about.trials)})"
+    if grouped := count_groups(record.folds, data):
+        rows += f" in {several(grouped[1], 'group')} of {quoted_name(grouped[0])}"
     if about.weights is not None:
         rows += f", weighted by {quoted_name(about.weights)}"
     if about.offset is not None:
@@ -191,6 +194,22 @@ def data_line(record: Record | CommonRecord, data: Dataset | None = None) -> str
     features = several(limits.n_selectable_features(about.p), limits.unit_of_tau)
     adjusted = f" and {several(len(limits.adjust), 'adjustment column')}" if limits.adjust else ""
     return f"{rows}; {features}{adjusted}; {describe_folds(record.folds)}"
+
+
+def count_groups(folds: FoldInfo, data: Dataset | None) -> tuple[str, int] | None:
+    """Return the column and the number of the groups that folds keep together; None without groups or data.
+
+    Parameters
+    ----------
+    folds : FoldInfo
+        Folds of a record.
+    data : Dataset, optional
+        Data of the record.
+    """
+    kind, _, column = folds.spec.removesuffix(WEIGHTED).partition(":")
+    column = column if folds.seed is None else column.rpartition(":")[0]
+    ids = None if data is None or kind.lower() != "groups" else data.aux.get(column)
+    return None if ids is None else (column, len(set(ids.tolist())))
 
 
 def describe_folds(folds: FoldInfo) -> str:

@@ -43,3 +43,15 @@ def test_weights() -> None:
         sc.make_folds(record.folds.spec, sc.Dataset.from_frame(table, "y", aux=("w",)))
     named = sc.Dataset.from_frame(table.rename(columns={"w": "is weighted"}), "y", aux=("is weighted",))
     assert sc.make_folds("groups:is weighted", named).k == 4
+
+
+@pytest.mark.parametrize("folds", ["4", "groups:g:5", "groups:g", "column:g", "loo", "forward:4"])
+def test_outer_folds_of_a_nested_cross_validation(folds: str) -> None:
+    table = frame().assign(y=np.arange(24.0) ** 2, g=np.arange(24) // 3).drop(columns="w")
+    for seed in (0, 3):
+        how = {"folds": folds, "nested": 3, "seed": seed, "drop": ["g"] * ("g" not in folds)}
+        record = sc.solve(table, "y", gammas=[1.0], taus=[1], **how)  # type: ignore[arg-type]
+        data = sc.Dataset.from_frame(table, "y", aux=("g",))
+        assert record.nested is not None
+        outer = sc.make_folds(record.nested.outer.spec, data, record.nested.outer.seed or 0)
+        assert outer.digest == record.nested.outer.digest

@@ -33,6 +33,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.report.journal_numbers import format_column, round_outward
+from sparsecv_mio.report.layout import code_lines
 from sparsecv_mio.report.optional_parts import summarise_draws
 from sparsecv_mio.report.publication import cited_keys, make_publication, print_pair, publication_text
 from sparsecv_mio.report.references import bibliography, find_references
@@ -413,3 +414,29 @@ def test_other_records_have_no_table_for_a_paper(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="needs a record of `solve`"):
         path.write_report(tmp_path / "a.tex", style="publication")
     assert cited_keys(path)[0] == "sparsecv_mio"
+
+
+def test_codes_of_two_words_and_levels_that_count_alone_are_stated() -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"a": rng.normal(size=40), "city": np.array(["u", "v", "w"])[np.arange(40) % 3]})
+    frame["status"] = np.where(frame["a"] + rng.normal(size=40) > 0.0, "died", "alive")
+    record = sc.solve(frame, "status", encode="onehot", folds="4", gammas=[0.1], taus=[2], threads=1)
+    made = make_publication(record)
+    assert "The values of the target were coded as alive = 0, died = 1." in made.methods
+    assert "Codes of status: alive = 0, died = 1." in made.notes
+    assert code_lines(record) == ["codes of status: alive = 0, died = 1"]
+    assert "Each level of city counts as a feature." in made.methods and "restricted" not in made.methods
+    logistic = sc.solve(frame, "status", encode="onehot", loss="logistic", folds="4", gammas=[0.1], taus=[2], threads=1)
+    assert "alive = 0" not in str(make_publication(logistic)) and code_lines(logistic) == []
+    limited = sc.solve(frame, "status", encode="onehot", force_in="a", folds="4", gammas=[0.1], taus=[2], threads=1)
+    assert "The models were restricted: " in make_publication(limited).methods
+
+
+def test_texts_have_paragraphs_on_data_model_choice_and_results(record: Record) -> None:
+    made = make_publication(record, data())
+    methods, results = made.methods.splitlines(), made.results.splitlines()
+    assert [paragraph.split(" ")[:2] for paragraph in methods[:3]] == [["The", "data"], ["We", "fitted"], ["τ", "and"]]
+    assert methods[-1].startswith("Computations used sparsecv-mio")
+    assert results[0].startswith("The reported pair is") and results[1].startswith("The CV error of this pair")
+    assert all(paragraph.endswith(".") for paragraph in (*methods, *results))
+    assert made.to_markdown("p <0.001\nx<a> < b") == "p <0.001\n\nx\\<a\\> < b"

@@ -18,11 +18,13 @@ from sparsecv_mio.data.loss_targets import as_two_classes
 from sparsecv_mio.digits import format_number, several
 from sparsecv_mio.model_space import parse_gammas
 from sparsecv_mio.report.layout import pair
+from sparsecv_mio.report.publication import make_publication
 from sparsecv_mio.report.record_report import open_sentences, report_of
 from sparsecv_mio.report.record_tables import coverage_lines, meaning, print_answer
 from sparsecv_mio.report.record_words import (
     average_lines,
     choice_lines,
+    count_groups,
     data_line,
     describe_folds,
     describe_region,
@@ -384,6 +386,29 @@ def test_the_line_on_the_data_states_rows_features_and_folds() -> None:
     counts = replace(given, y=np.arange(given.n) % 4.0)
     record = solve(counts, folds="3", gammas=1.0, taus=1, loss="poisson", threads=1)
     assert data_line(record, counts).startswith(f"{given.n} rows with a total count of {counts.y.sum():.0f}; ")
+
+
+@pytest.mark.parametrize("folds", ["groups:who:4", "groups:who"])
+def test_the_number_of_groups_is_stated(folds: str) -> None:
+    given = data()
+    given = replace(given, aux={**given.aux, "who": np.arange(given.n) // 5})
+    record = solve(given, folds=folds, gammas=1.0, taus=1, threads=1)
+    groups = -(-given.n // 5)
+    assert data_line(record, given).startswith(f"{given.n} rows in {groups} groups of who; ")
+    assert f"{given.n} rows in {groups} groups of who, the target" in make_publication(record, given).methods
+    assert count_groups(record.folds, None) is None and count_groups(FoldInfo("5", 0, 5, ""), given) is None
+
+
+def test_the_null_model_is_that_of_the_held_out_rows() -> None:
+    """The baseline of the explained share is the mean rate of the scored rows, as the lines state."""
+    given = data()
+    counts = replace(given, y=np.arange(given.n) % 4.0)
+    record = solve(counts, folds="3", gammas=1.0, taus=1, loss="poisson", threads=1)
+    y, mean = counts.y, counts.y.mean()
+    null = float(np.mean(mean - y + y * np.log(np.where(y > 0, y, 1.0) / mean)))
+    assert record.null_error == pytest.approx(null)
+    assert f"half deviance of the mean rate of these rows {record.null_error:.6g}"[:60] in record.accuracy_line()
+    assert "half deviance of the mean rate of these rows 0." in make_publication(record, counts).results
 
 
 @pytest.mark.parametrize(

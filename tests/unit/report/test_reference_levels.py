@@ -47,6 +47,12 @@ def test_deviations_sum_to_zero_by_the_weights_of_the_penalty() -> None:
         for columns in record.request.restrictions.count:
             total = sum(length[given.names.index(name)] * record.coefficients[name] for name in columns)
             assert total == pytest.approx(0.0, abs=1e-9)
+            share = given.X.mean(axis=0)
+            weights = share * (1.0 - share) if scale == "length" else np.ones(6)
+            total = sum(weights[given.names.index(name)] * record.coefficients[name] for name in columns)
+            assert total == pytest.approx(0.0, abs=1e-9)
+        name = {"length": "weights p (1 - p), p the share of the level", "none": "equal weights"}[scale]
+        assert f"are deviations from the mean of the levels ({name});" in factor_lines(record)[0]
 
 
 def test_what_is_printed_says_so() -> None:
@@ -164,7 +170,7 @@ def test_a_model_without_the_factor_is_not_against_its_level() -> None:
     asked = with_reference(record, {"city=O": ()})
     assert factor_lines(asked) == [
         "coefficients are differences from city=O, whose effect is part of the intercept; the record stores "
-        "deviations from the mean of the levels"
+        "deviations from the mean of the levels (weights p (1 - p), p the share of the level)"
     ]
     without = fit_one(given, tau=1, gamma=0.1, side=SideOptions(count="factors", force_in=["x"]))
     assert factor_lines(with_reference(without, {"city=O": ()})) == []
