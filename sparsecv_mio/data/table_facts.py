@@ -72,8 +72,7 @@ from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD, TINY
 from sparsecv_mio.words import Encode, Intercept, Missing, Scale, Within
 
 NAMED_CORRELATION = 0.95  # absolute correlation from which `inspect` names two columns
-COPIES = 1.0 - ACCURATE_RTOL
-ROUNDED_COPIES = 1.0 - 1e-5  # correlation from which two columns differ by rounding, as kilograms and pounds to 0.1
+ROUNDED_COPIES = 1.0 - 1e-5  # correlation from which two columns may differ by rounding, as kilograms and pounds to 0.1
 NEAR_COPIES = 0.999  # absolute correlation from which a search names two columns
 NOTED_ROWS, NOTED_COLUMNS = 2000, 300  # size up to which a search looks for nearly collinear columns: 20 ms
 MOST_CORRELATED = 2000  # columns, beyond which correlations are not computed
@@ -617,14 +616,37 @@ def _note_copies(
         fact = facts[column.name]
         for i in np.flatnonzero(row >= NAMED_CORRELATION)[:3].tolist():
             name, correlation = plain[i].name, float(row[i])
-            units = "" if correlation >= COPIES else " in other units, up to rounding"
-            is_copy = correlation >= ROUNDED_COPIES
-            alike = (
-                f"a copy of {name!r}{units}" if is_copy else f"correlation {min(correlation, 0.999):.3f} with {name!r}"
-            )
-            fact.notes = [*fact.notes, alike]
+            is_near, numbers = correlation >= ROUNDED_COPIES, (plain[i].numbers[is_full], column.numbers[is_full])
+            copied = _describe_copy(*numbers, name) if is_near else ""
+            is_copy, above = bool(copied), "above " if correlation > NEAR_COPIES else ""
+            correlated = f"correlation {above}{min(correlation, NEAR_COPIES):.3f} with {name!r}"
+            fact.notes = [*fact.notes, copied or correlated]
             is_kept = not facts[name].drop and is_full.sum() >= DEFAULT_FOLDS
             fact.drop |= is_copy and is_kept and column is not goal
+
+
+def _describe_copy(first: FloatArray, second: FloatArray, name: str) -> str:
+    """Return a note that `second` repeats the column `first`, in its units or others; empty if it does not.
+
+    Two columns may differ by the last decimals with which they are written, as kilograms and pounds to 0.1 do.
+    """
+    x, y = first - first.mean(), second - second.mean()
+    slope = float(x @ y) / max(float(x @ x), TINY)
+    rounding = _decimal_step(second) + abs(slope) * _decimal_step(first)
+    exact = ACCURATE_RTOL * float(np.abs(y).max())
+    residual, change = float(np.abs(y - slope * x).max()), float(np.abs(second - first).max())
+    if residual > max(exact, rounding):
+        return ""
+    has_same_units = change <= max(exact, rounding)
+    is_rounded = (change if has_same_units else residual) > exact
+    return f"a copy of {name!r}{'' if has_same_units else ' in other units'}{', up to rounding' if is_rounded else ''}"
+
+
+def _decimal_step(numbers: FloatArray) -> float:
+    """Return the unit of the last decimal of a column, such as 0.1; 0 if some number has more than nine digits."""
+    leading = math.floor(math.log10(max(float(np.abs(numbers).max()), TINY)))
+    steps = (10.0**-k for k in range(-leading, 9 - leading) if np.array_equal(np.round(numbers, k), numbers))
+    return next(steps, 0.0)
 
 
 def _directions(X: FloatArray) -> FloatArray:

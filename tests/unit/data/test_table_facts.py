@@ -62,7 +62,7 @@ def test_columns_and_the_options_that_read_them(tmp_path: Path, suffix: str, gap
     assert said["name"] == (
         "nearly every row has a different value, so the column identifies the rows and is not a feature",
     )
-    assert said["months"] == ("a copy of 'age'",) and "cells are empty" in said["late"][0]
+    assert said["months"] == ("a copy of 'age' in other units",) and "cells are empty" in said["late"][0]
     kinds = {one.name: one.kind for one in found.columns}
     assert kinds["id"] == "whole number" and kinds["age"] == "number" and kinds["size"] == "words (3)"
     assert "--drop id,name,same,late" in found.options and "--encode onehot" in found.options
@@ -231,6 +231,24 @@ def test_columns_that_differ_by_rounding_or_are_constant_texts_are_dropped(tmp_p
     assert "--drop lb,device" in found.options
     assert found.columns[1].notes == ("a copy of 'kg' in other units, up to rounding",)
     assert found.columns[2].notes == ("constant: A7",)
+
+
+def test_columns_that_differ_by_more_than_their_last_decimals_are_not_copies(tmp_path: Path) -> None:
+    path, rng = tmp_path / "data.csv", np.random.default_rng(3)
+    x, noise = rng.normal(size=60), rng.normal(size=60)
+    columns = {
+        "x": x,
+        "noisy": x + 1e-4 * noise,
+        "quiet": x + 1e-6 * noise,
+        "inches": x / 2.54,
+        "short": np.round(x, 4),
+    }
+    pd.DataFrame({**columns, "y": x + noise}).to_csv(path, index=False)
+    found = inspect_file(path, "y", Reading(), None)
+    notes = [column.notes[0] for column in found.columns[1:5]]
+    near = "correlation above 0.999 with 'x'"
+    assert notes == [near, near, "a copy of 'x' in other units", "a copy of 'x', up to rounding"]
+    assert [column.name for column in found.columns if column.drop] == ["inches", "short"]
 
 
 @pytest.mark.parametrize(
