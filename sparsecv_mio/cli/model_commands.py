@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 PATH_CODES = (
-    "Exit codes: 0 proved within --gap, 2 bad input, 3 limit reached (answer printed, bounds valid), "
-    "130 interrupted (answer and record written)."
+    "Exit codes: 0 proved within --gap and rounding errors, 2 bad input, 3 limit reached (answer printed, bounds "
+    "valid), 130 interrupted (answer and record written)."
 )
 TOGETHER = option(None, "A,B", "Select either all of these features or none of them. May be repeated. [none]")
 BOX = option(None, "A:LO:HI", "Deprecated, will be removed in 0.4; use --coef-bounds A=LO..HI. [none]")
@@ -55,8 +55,8 @@ BOUNDS_CODES = (
     "are printed and are valid. A fold without a bound is printed with the interval [0, ?]."
 )
 FIT_CODES = (
-    "Exit codes: 0 proved within --gap, 2 bad input or no support meets the side constraints, 3 limit "
-    "reached (answer printed, bounds valid), 4 backend unavailable, 130 interrupted."
+    "Exit codes: 0 proved within --gap and the tolerances of the solver, 2 bad input or no support meets the side "
+    "constraints, 3 limit reached (answer printed, bounds valid), 4 backend unavailable, 130 interrupted."
 )
 
 

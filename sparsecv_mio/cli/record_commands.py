@@ -19,7 +19,7 @@ import typer
 from sparsecv_mio.cli import ending, session
 from sparsecv_mio.cli.command_options import DataFile, Given, option, with_declared_options
 from sparsecv_mio.digits import several
-from sparsecv_mio.errors import BadInput, CorruptStore, Interrupted, SparseCVError, VerificationFailed
+from sparsecv_mio.errors import BadInput, CorruptStore, Interrupted, OutOfTime, SparseCVError, VerificationFailed
 from sparsecv_mio.files import argument, csv_lines, write_text
 from sparsecv_mio.model_space import FEW_FEATURES
 from sparsecv_mio.satellites import registered
@@ -27,6 +27,7 @@ from sparsecv_mio.words import Within
 
 if TYPE_CHECKING:
     from sparsecv_mio.arrays import FloatArray
+    from sparsecv_mio.certificate.checked_fields import VerifyReport
     from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, PathRecord
     from sparsecv_mio.certificate.read_back import StoredRecord
     from sparsecv_mio.certificate.records import Classes, Record
@@ -152,7 +153,7 @@ VERIFY_CODES = "Exit codes: 0 verified, 1 verification failed (the message names
 
 @with_declared_options()
 def verify(
-    record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
+    record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path`, `near` or `fit`.")],
     data: DataFile,
     *,
     reading: Given,
@@ -175,9 +176,9 @@ def verify(
     dataset = data_of(stored, data, reading)
     with counting_bar(quiet, "folds, models or fits (at most) in this step") as progress:
         report = check(stored, dataset, progress=progress)
-    failure = None
+    failure, hint = None, _advise_proof(stored, dataset, report)
     if not quiet or not report.ok or report.caveat:
-        failure = ending.show(lambda screen: print_verification(screen, report, brief=quiet, full=full))
+        failure = ending.show(lambda screen: print_verification(screen, report, quiet, full, hint))
     if unknown := unknown_fields(record, stored):
         ending.tell(f"not checked: {', '.join(unknown)}; this version does not know these fields")
     if report.failures:
@@ -187,6 +188,25 @@ def verify(
     if failure is not None:
         raise failure
     return 0
+
+
+def _advise_proof(stored: StoredRecord, dataset: Dataset, report: VerifyReport) -> str:
+    """Return the commands that prove what `verify` cannot, or why there is no proof; empty for other records."""
+    from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, PathRecord
+    from sparsecv_mio.certificate.records import Record
+    from sparsecv_mio.proofs.proof_writing import refuse_unsupported_record
+
+    if isinstance(stored, NearRecord | CommonRecord) or "not verified (p >" not in report.caveat:
+        return ""
+    command = "solve" if isinstance(stored, Record) else "path" if isinstance(stored, PathRecord) else "fit"
+    advice = f"`{command} --proof PROOF` and `sparsecv check PROOF DATA` verify optimality for any number of features"
+    try:
+        refuse_unsupported_record(stored, dataset)
+    except OutOfTime:
+        return f"{advice}, if the search ends with a certified choice"
+    except BadInput as error:
+        return f"no proof can verify the optimality of this record. {error}"
+    return advice
 
 
 def _has_prefix(path: str, mark: bytes) -> bool:

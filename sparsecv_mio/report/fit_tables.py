@@ -244,7 +244,7 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
     digits, box = interval_digits([(record.lower, record.upper)]), record.assumed_box
     _, reason, colour = record_tables.MEANING[record.status]
     condition = "" if box is None else f", given that every coefficient is within {box:g} of zero"
-    reason = "tolerances of the solver or ties leave a gap" if reason and record.stop == "gap" else reason
+    reason = f"{_error_source(record)} or ties leave a gap" if reason and record.stop == "gap" else reason
     word = f"certified best subset{condition}" if not reason else f"best subset so far ({reason}; not certified)"
     say_titled(console, word, pair(record.tau, record.gamma, restrictions_of(record).unit_of_tau), colour)
     ends = format_interval(record.lower, record.upper, digits)
@@ -265,8 +265,14 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
     seconds = f"{record.seconds:.3f} s in the solver, {record.setup_seconds:.3f} s outside of it"
     say(console, f"work: {record.backend} {record.formulation}: {effort}, {seconds}", style="dim")
     if record.allowance > 0.0 and "lower bound is not used" not in record.raw_status:
-        allowance = f"{format_number(record.allowance, 3)} below that of the solver"
-        say(console, f"the lower bound is {allowance}, to cover the tolerances of the solver", style="dim")
+        solver = "trees" if record.backend == NATIVE else "solver"
+        allowance = f"{format_number(record.allowance, 3)} below that of the {solver}"
+        say(console, f"the lower bound is {allowance}, to cover the {_error_source(record)}", style="dim")
+
+
+def _error_source(record: FitRecord) -> str:
+    """Return the kind of errors that keeps the bounds of a fit apart."""
+    return "rounding errors" if record.backend == NATIVE else "tolerances of the solver"
 
 
 def _describe_excess(record: FitRecord) -> str:
@@ -277,10 +283,10 @@ def _describe_excess(record: FitRecord) -> str:
     if record.gap <= record.requested_gap:
         return ""
     share = format_number(100.0 * record.allowance / record.upper, 2)
-    return (
-        f"the gap exceeds --gap {record.requested_gap:g} by at most {share}% of the objective, the tolerances of "
-        f"{record.backend}; the native backend has no such tolerances"
-    )
+    excess = f"the gap exceeds --gap {record.requested_gap:g} by at most {share}% of the objective"
+    if record.backend == NATIVE:
+        return f"{excess}, the bound on rounding errors"
+    return f"{excess}, the tolerances of {record.backend}; the native backend has no such tolerances"
 
 
 def _measures(fit: Criteria | GlmCriteria) -> dict[str, str]:

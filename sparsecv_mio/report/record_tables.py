@@ -163,9 +163,10 @@ def interval_lines(record: records.Record) -> list[str]:
     if record.continuous is None:
         return []
     pieces = record.continuous.pieces
-    easy = sum(piece.supports is None for piece in pieces)
-    partition = f"{several(len(pieces), 'piece')} of the interval of gamma (over all tau), each with a certified bound"
-    return [f"{partition}; {easy:,} of these bounds come from training losses alone"]
+    bounded, easy = sum(piece.lower > 0.0 for piece in pieces), sum(piece.supports is None for piece in pieces)
+    partition = f"{several(len(pieces), 'piece')} of the interval of gamma (over all tau)"
+    known = "each with" if bounded == len(pieces) else f"{bounded:,} with"
+    return [f"{partition}, {known} a lower bound above 0; {easy:,} of these bounds come from training losses alone"]
 
 
 def describe_model_space(record: AnyMultiRecord) -> str:
@@ -577,7 +578,9 @@ def methods_line(engine: str) -> str:
     return "solved by: " + ", ".join(counts)
 
 
-def print_verification(console: Console, report: VerifyReport, brief: bool = False, full: bool = False) -> None:
+def print_verification(
+    console: Console, report: VerifyReport, brief: bool = False, full: bool = False, hint: str = ""
+) -> None:
     """Print the verdict with open claims, then recomputed, bounded, read and disagreeing fields.
 
     Parameters
@@ -590,17 +593,17 @@ def print_verification(console: Console, report: VerifyReport, brief: bool = Fal
         True to print only the verdict and disagreements.
     full : bool
         True to list every bounded field with its bound, not only their number.
+    hint : str
+        Advice on another check of the record; empty if there is none.
     """
     colour = "red" if report.failures else "yellow" if report.caveat else "green"
     console.print(Text(report.verdict, f"bold {colour}"))
-    hint = "`solve --proof PROOF` and `sparsecv check PROOF` verify optimality for any number of features"
     read = report.reread if full else [f"{_describe_fields(words)} (not recomputed)" for words in report.reread]
-    has_hint = report.caveat.startswith("optimality not verified (p >")
     for title, style, lines in (
         ("verified", "green", () if brief else report.verified),
         ("bounded", "green", () if brief else _bounded_fields(report, full)),
         ("only read", "yellow", () if brief else read),
-        ("hint", "bold", (hint,) if has_hint else ()),
+        ("hint", "bold", (hint,) if hint else ()),
         ("disagrees", "bold red", map(str, report.failures)),
     ):
         for words in lines:

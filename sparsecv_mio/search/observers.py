@@ -499,7 +499,8 @@ def check_place(path: str | os.PathLike[str], option: str) -> None:
             start = stream.read(65)
         if not re.fullmatch(rb"[0-9a-f]{64}\n", start):
             raise BadInput(
-                f"{option}: {path} is an existing file that is not a checkpoint; it is not overwritten; name a new file"
+                f"{option}: {path} is an existing file that is not a checkpoint, or is damaged; it is not overwritten; "
+                f"{'omit --resume to start again' if option == '--resume' else 'name a new file'}"
             )
 
 
@@ -611,20 +612,24 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Stored:
     CorruptStore
         If the file cannot be read, is damaged or is not a checkpoint.
     """
+    if not os.path.exists(path):
+        raise CorruptStore(f"checkpoint {path}: does not exist; give an existing file, or omit --resume to start again")
     check_readable(path, "checkpoint", CorruptStore, RECORD_BYTES)
     try:
         digest, _, payload = Path(path).read_bytes().partition(b"\n")
     except OSError as error:
-        raise CorruptStore(f"cannot read checkpoint {path}: {error.strerror}") from None
+        raise CorruptStore(
+            f"cannot read checkpoint {path}: {error.strerror}; give an existing file, or omit --resume"
+        ) from None
     if hashlib.sha256(payload).hexdigest().encode() != digest:
-        raise CorruptStore(f"checkpoint {path}: damaged, or not a checkpoint")
+        raise CorruptStore(f"checkpoint {path}: damaged, or not a checkpoint; omit --resume to start again")
     try:
         with np.load(io.BytesIO(payload), allow_pickle=False) as archive:
             check_unpacked_size(path, sum(member.file_size for member in archive.zip.infolist()), CorruptStore)
             state = {name: archive[name] for name in archive.files}
         key = json.loads(str(state.pop("key")))
     except UNREADABLE:
-        raise CorruptStore(f"checkpoint {path}: damaged, or not a checkpoint") from None
+        raise CorruptStore(f"checkpoint {path}: damaged, or not a checkpoint; omit --resume to start again") from None
     if not isinstance(key, dict) or key.pop("schema", None) != CHECKPOINT_SCHEMA:
         raise CorruptStore(
             f"checkpoint {path}: not a {CHECKPOINT_SCHEMA} file; if another version of sparsecv-mio wrote it, "

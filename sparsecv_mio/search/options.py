@@ -156,7 +156,6 @@ ONLY_FORCING = "other losses support only force_in, force_out, adjust and count"
 
 QUADRATIC = tuple(loss for loss in Loss if loss.is_quadratic)
 SQUARED_ALONE = {  # options that require squared-error loss, and the reason
-    "method": "with other losses the search method is always joint; leave this option out",
     "backend": "with another loss, only fit uses solvers",
     "refine": "gamma is refined for squared-error loss only",
     **dict.fromkeys((name for name in BEYOND_FORCING if name != "count"), ONLY_FORCING),
@@ -219,6 +218,8 @@ RULES = (
     Rule("own_error", "model", (Model.AVERAGE,), "the error of the model of one pair is its CV error"),
     Rule("loss", "intercept", (Intercept.FOLD, Intercept.NONE),
          "intercept global centres the target, which requires squared-error loss"),
+    Rule("loss", "method", (Method.AUTO, Method.JOINT),
+         "with other losses the search method is always joint; for bounds without a search, use `sparsecv bounds`"),
     *(Rule(option, "loss", find_losses_of_option(option), why) for option, why in REASONS.items()),
     Rule("positive", "trials", (None,), "the positive class of trials is success"),
     Rule("na_within", "trials", (None,), "a row with successes and failures would be counted twice"),

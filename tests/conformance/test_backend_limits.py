@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import re
+import signal
 import threading
 import tomllib
 from functools import partial
@@ -265,3 +268,18 @@ def test_the_native_engine_takes_no_options_of_a_solver() -> None:
     get_backend("native").check_options(())
     with pytest.raises(BadInput, match="backend native does not accept solver options"):
         get_backend("native").check_options(("MIPFocus=1",))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the handler is restored by a function of POSIX")
+def test_a_handler_that_gurobi_installs_is_replaced_at_its_next_callback() -> None:
+    gurobi = pytest.importorskip("sparsecv_mio.formulation.backends.gurobi")
+    seen = list[int]()
+    before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+    try:
+        watch = gurobi._Watch(Limits())
+        ctypes.CDLL(None).signal(signal.SIGINT, ctypes.c_void_p(1))  # ignored, by a call that Python does not see
+        watch.callback(None, 0)
+        signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == [signal.SIGINT]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import math
+import os
+import signal
 import threading
 import time
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,7 +21,7 @@ from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask, require_finite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sparsecv_mio.formulation.models import Cuts, LoweredProblem, SparseModel, Tangents
 
@@ -167,9 +170,11 @@ class _Watch(contract.Poll):
         super().__init__(limits)
         self.added = 0
         self.supports: dict[tuple[int, ...], None] = {}
+        self.restore_handler = _make_handler_guard()
 
     def callback(self, solver: Any, where: int) -> None:
         """Handle one callback of gurobipy; no exception leaves here."""
+        self.restore_handler()
         if not self():
             try:
                 return self.add_cuts(solver, where)
@@ -179,6 +184,20 @@ class _Watch(contract.Poll):
 
     def add_cuts(self, solver: Any, where: int) -> None:
         """Add no cut."""
+
+
+def _make_handler_guard() -> Callable[[], object]:
+    """Return a function that restores the present handler of Ctrl-C.
+
+    During a long solve, Gurobi installs a handler that prints on standard output and does not inform this program.
+    Python can set handlers only in its main thread, so the C function is called.
+    """
+    sigaction = getattr(ctypes.CDLL(None), "sigaction", None) if os.name == "posix" else None
+    if sigaction is None:
+        return lambda: None
+    action = ctypes.create_string_buffer(1024)  # at least the size of a `struct sigaction`
+    sigaction(signal.SIGINT, None, action)
+    return lambda: sigaction(signal.SIGINT, action, None)
 
 
 class _Benders(_Watch):

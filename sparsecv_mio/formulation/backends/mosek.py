@@ -253,7 +253,8 @@ def read_answer(solver: Any, reason: Any, z: IntArray, seconds: float, limits: L
 
 def _describe(mosek: Any) -> contract.Availability:
     version = ".".join(str(number) for number in mosek.Env.getversion())
-    hint = "put a licence file at the path in MOSEKLM_LICENSE_FILE; `sparsecv export --to model.ptf` needs no licence"
+    hint = "put a licence file at the path in MOSEKLM_LICENSE_FILE; "
+    hint += "`sparsecv export DATA --target COLUMN --tau N --gamma G --to model.ptf` needs no licence"
     try:
         with mosek.Env() as env:
             env.checkoutlicense(mosek.feature.pton)

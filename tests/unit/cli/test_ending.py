@@ -150,6 +150,12 @@ def test_a_run_that_has_not_ended_is_not_written_over(tmp_path: Path, capsys: Sa
     assert run([*SOLVE, "--resume", str(store), "--checkpoint", other]) == 0 and store.read_bytes() == before
     assert run([*SOLVE, "--resume", str(store), "--checkpoint", str(store)]) == 0 and store.read_bytes() != before
     assert run([*SOLVE, "--checkpoint", str(store)]) == 0  # it has ended
+    store.write_bytes(store.read_bytes()[:-9])
+    (tmp_path / "text.ck").write_text("a damaged first line")
+    capsys.readouterr()
+    for name in ("run.ck", "text.ck", "none.ck"):
+        assert run([*SOLVE, "--resume", str(tmp_path / name)]) == 2
+        assert "omit --resume to start again" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [SOLVE, ["path", *SOLVE[1:4], "--gamma", "0.1"], ["inspect", *SOLVE[1:4]]])

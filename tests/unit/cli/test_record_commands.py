@@ -120,6 +120,32 @@ def test_check_and_verify_name_each_other(tmp_path: Path, capsys: pytest.Capture
         assert told.count("\n") == 1 and said in told
 
 
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (
+            ["fit", "--tau", "1", "--gamma", "1"],
+            "`fit --proof PROOF` and `sparsecv check PROOF DATA` verify optimality",
+        ),
+        (["path", "--tau", "1", "--gamma", "1"], "`path --proof PROOF` and"),
+        (["solve", "--tau", "1", "--gamma", "1", "--folds", "2"], "`solve --proof PROOF` and"),
+        (["solve", "--tau", "1", "--gamma", "1..1.1", "--folds", "2"], "--proof: not supported with an interval of "),
+        (["near", "--tau", "1", "--gamma", "1", "--folds", "2"], ""),
+    ],
+)
+def test_verify_advises_a_proof_that_the_command_of_the_record_can_write(
+    command: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng, place, record = np.random.default_rng(4), str(tmp_path / "d.csv"), str(tmp_path / "r.json")
+    table = pd.DataFrame(rng.normal(size=(24, 16)), columns=[f"x{j}" for j in range(16)])
+    table.assign(y=5.0 * table["x3"] + rng.normal(size=24)).to_csv(place, index=False)
+    assert run([command[0], place, "--target", "y", *command[1:], "--threads", "1", "--json", record, "-q"]) == 0
+    capsys.readouterr()
+    assert run(["verify", record, place]) == 0
+    hints = [line for line in capsys.readouterr().out.splitlines() if line.startswith("hint")]
+    assert len(hints) == bool(words) and all(words in hint for hint in hints)
+
+
 GRID = ["--gamma", "0.1,1", "--tau", "1:3", "--folds", "5"]
 SOLVE = ["solve", PROSTATE, "--target", "lpsa", *GRID, "--threads", "1", "-q", "--proof"]
 # kills itself, as `kill -9` would, when so many trees are kept

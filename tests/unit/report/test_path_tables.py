@@ -99,6 +99,8 @@ def test_an_allowance_is_explained(fit: FitRecord) -> None:
     for allowance, said in ((0.0, False), (0.5, True)):
         other = replace(fit, allowance=allowance)
         text = printed(lambda console: print_fit(console, other), 200)  # noqa: B023
+        assert ("below that of the trees, to cover the rounding errors" in text) is said
+        text = printed(lambda console: print_fit(console, replace(other, backend="scip")), 200)  # noqa: B023
         assert ("below that of the solver, to cover the tolerances of the solver" in text) is said
 
 
@@ -117,4 +119,6 @@ def test_the_gap_that_a_solver_leaves_is_explained() -> None:
     assert "(tolerances of the solver or ties leave a gap; not certified)" in text and "limit reached" not in text
     assert "below that of the solver" not in text and "\n--backend native may close the gap\n" in text
     text = printed(lambda console: print_fit(console, replace(left, backend="native")), 200)
-    assert "\na larger --gamma may close the gap\n" in text
+    assert "\na larger --gamma may close the gap\n" in text and "(rounding errors or ties leave a gap" in text
+    text = printed(lambda console: print_fit(console, replace(wide, backend="native")), 200)
+    assert "of the objective, the bound on rounding errors\n" in text and "tolerances" not in text

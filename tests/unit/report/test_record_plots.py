@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from sparsecv_mio.report.record_plots import (
     plot_surface,
 )
 from sparsecv_mio.report.record_report import report_of, report_text
+from sparsecv_mio.report.record_tables import interval_lines
 from sparsecv_mio.report.size_rows import best_by_tau
 from sparsecv_mio.search.api import cross_validate
 
@@ -59,6 +61,13 @@ def test_the_cv_error_is_drawn_with_the_bounds_of_its_pieces() -> None:
     drawn = sum(np.isfinite(line.get_xdata()).sum() for line in ax.lines)  # type: ignore[arg-type]
     assert drawn == len(record.continuous.curve_gammas) + 1
     assert len(figure_of(record).axes) == 4
+    pieces = len(record.continuous.pieces)
+    assert interval_lines(record)[0].startswith(
+        f"{pieces} pieces of the interval of gamma (over all tau), each with a lower bound above 0; "
+    )
+    unbounded = replace(record.continuous.pieces[0], lower=0.0)
+    partly = replace(record.continuous, pieces=(unbounded, *record.continuous.pieces[1:]))
+    assert f"tau), {pieces - 1} with a lower bound above 0; " in interval_lines(replace(record, continuous=partly))[0]
     text = report_text(record, "html", "r.json", None, "d.csv")
     assert "every gamma" in text and "of any tau at any gamma from 0.01 to 2" in text
 

@@ -197,6 +197,13 @@ def test_what_needs_the_data() -> None:
         SearchOptions.of(one_se=True).check_data(data(), single)
 
 
+@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+def test_other_losses_take_the_method_that_they_use(loss: str) -> None:
+    assert choose_method(SearchOptions.of(loss=loss, method="joint")) is Method.JOINT
+    with pytest.raises(BadInput, match="^loss .*: requires method auto or joint, not bounds .*use `sparsecv bounds`"):
+        SearchOptions.of(loss=loss, method="bounds")
+
+
 # -- options together -------------------------------------------------------------------------------------------------
 
 
