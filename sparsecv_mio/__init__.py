@@ -58,10 +58,11 @@ __all__ = sorted(_HOME)
 _IMPLEMENTATIONS = {
     **_HOME,
     **dict.fromkeys(("as_pandas", "dataset_from_frame", "read_new_frame", "table_columns"), "data.frames"),
+    "answer_notes": "report.coefficients",
     "check_inference": "inference.split_tests",
-    "criteria": "fits.criteria",
+    **dict.fromkeys(("criteria", "glm_criteria"), "fits.criteria"),
     "data_of": "certificate.read_back",
-    "predict_interval": "search.answer.fold_models",
+    **dict.fromkeys(("held_out_predictions", "predict_interval"), "search.answer.fold_models"),
     "read_new_rows": "data.readers",
     "write_report": "report.record_report",
 }

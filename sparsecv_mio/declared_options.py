@@ -185,7 +185,7 @@ def _check_seconds(name: str, value: Any) -> None:
 
 
 def _check_real(name: str, value: Any) -> None:
-    if not isinstance(value, Real):
+    if not isinstance(value, Real) or isinstance(value, bool):
         raise BadInput(f"{name}: {str(value)[:30]!r} is not a number")
     if exceeds_double(value):
         raise BadInput(f"{name}: the number is too large")
@@ -391,8 +391,8 @@ OPTIONS = {
                "Relative gap up to which the choice is certified; 0 solves every pair that may be the best.",
                check=_check_gap),
         Option("time_limit", float, None, "S",
-               "Stop after S seconds, with valid bounds; none: no limit. The time for compiling, at the first run on a "
-               "machine, does not count. [none]",
+               "Stop S seconds after the start (`fit`: after S seconds in the solver), with valid bounds; none: no "
+               "limit. The time for compiling, at the first run on a machine, does not count. [none]",
                check=_check_seconds),
         Option("threads", int, None, "N", "Number of threads. [all cores]",
                check=partial(check_whole, least=1, most=MOST_THREADS)),
@@ -550,8 +550,8 @@ def unexpected_keyword(function: str, name: str, known: Iterable[str]) -> TypeEr
 MOST_USED = "Most used"
 PANELS: dict[str, tuple[str, ...]] = {  # panels of the help with their options, including options of single commands
     MOST_USED: (
-        "target", "loss", "na", "encode", "folds", "gamma", "tau", "one_se", "model", "nested", "time_limit", "json",
-        "quiet",
+        "target", "loss", "na", "encode", "folds", "gamma", "tau", "one_se", "model", "nested", "gap", "time_limit",
+        "threads", "json", "quiet",
     ),
     "Data": (*TABLE, "id", "weights", "exposure", "offset", "trials"),
     "Folds and grid": ("folds", "seed", "gamma", "tau"),

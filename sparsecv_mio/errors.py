@@ -86,6 +86,10 @@ class CorruptStore(SparseCVError):
     exit_code = 2
 
 
+class MissingFile(CorruptStore, FileNotFoundError):
+    """The file of a record or checkpoint does not exist."""
+
+
 class VerificationFailed(SparseCVError):
     """A record does not agree with the data; `field` names the field that differs."""
 

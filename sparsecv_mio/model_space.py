@@ -995,7 +995,9 @@ def parse_integer(text: str, option: str) -> int:
     try:
         return int(_plain(text))
     except ValueError:
-        raise BadInput(f"{option}: {text.strip()!r} is not a whole number") from None
+        ends = re.fullmatch(r"(\d+)\s*-\s*(\d+)", text.strip()) if "tau" in option else None
+        advice = "" if ends is None else f"; for a range write {ends[1]}:{ends[2]}"
+        raise BadInput(f"{option}: {text.strip()!r} is not a whole number{advice}") from None
 
 
 def _plain(text: str) -> str:

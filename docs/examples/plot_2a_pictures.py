@@ -17,7 +17,6 @@ import pandas as pd
 
 import sparsecv_mio as sc
 from sparsecv_mio.certificate.accuracy import accuracy
-from sparsecv_mio.search.api import held_out_predictions
 
 home = next(place / "instances" for place in (Path.cwd(), *Path.cwd().parents) if (place / "instances").is_dir())
 frame = pd.read_csv(home / "housing.csv").sample(frac=1.0, random_state=0)
@@ -46,7 +45,7 @@ record.plot_coefficients(data=data)
 # %%
 # Each row is predicted by the model that was fitted without it; the CV error is the mean of these squared errors.
 # New rows are predicted by the model that was fitted to all rows.
-held_out = held_out_predictions(record, data, "10")
+held_out = record.held_out_predictions(data)
 print(accuracy(data.y, held_out), np.isclose(np.mean((data.y - held_out) ** 2), record.cv_error))
 predicted = record.predict(new)
 print(accuracy(new["medv"], predicted))

@@ -181,6 +181,7 @@ def _rows_of_outcome(
     last = {"verified": verified, **outcome.provenance}
     if level == "tasks":
         numbers = {"seconds": outcome.seconds, "attempt": outcome.attempt, **outcome.numbers}
+        numbers |= {} if record is None else {"estimate": record.estimate}
         return [{**first, **numbers, "reason": outcome.reason or (failure and f"not verified: {failure}"), **last}]
     if record is None:
         return []

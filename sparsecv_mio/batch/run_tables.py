@@ -12,7 +12,7 @@ import numpy as np
 
 from sparsecv_mio.batch.batch_plan import COMMON
 from sparsecv_mio.batch.oracle_tasks import ORACLES
-from sparsecv_mio.digits import abbreviate_list, format_with_zeros
+from sparsecv_mio.digits import abbreviate_list, format_with_zeros, several
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.files import check_numbers, check_readable, inert, replacing, with_inert_words
 from sparsecv_mio.report.document import markdown_text, tex
@@ -325,6 +325,7 @@ SMALLER = re.compile(
 )  # values that are better if they are smaller
 LARGER = re.compile(r"f1|variance_explained|test_r_squared|lower|(.*_)?(accuracy|auc)")
 MISSING = "-"
+UNCERTAIN = ("status", "estimate")  # columns that state whether a run was certified
 OF_LOSS = re.compile(r"(.*_)?(cv|test)_error|null_error")
 ON_TEST_ROWS = re.compile(r"(?!relative_)(.*_)?test_(error|r_squared|accuracy|auc|brier)")
 REPEATS = ("design_draw", "split", "seed", "folds", "test")  # settings of runs that repeat one another
@@ -342,6 +343,8 @@ class TableCells:
         none.
     values : tuple of str
         Names of the values.
+    marks : pandas.DataFrame
+        2 if some run of the cell has an estimate of the CV error, 1 if a limit ended some run, otherwise 0.
     notes : tuple of str
         Notes: the settings over which standard errors are computed, and other settings in which the runs of a cell
         differ.
@@ -350,6 +353,7 @@ class TableCells:
     centre: pd.DataFrame
     spread: pd.DataFrame
     count: pd.DataFrame
+    marks: pd.DataFrame
     values: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
@@ -392,13 +396,35 @@ def summarise(
         how = "name these settings in --rows or --columns, or choose runs with --where"
         notes = (*notes, f"cells combine runs that differ in {list_settings(pooled)}; {how}")
     notes = (*notes, *describe_losses(frame, values), *describe_missing_values(frame, values))
+    marks, mark_notes = _mark_uncertain_runs(frame, numbers)
+    notes = (*notes, *mark_notes)
     order = [(label, value) for label in present(columns) for value in values]
 
     def wide(found: pd.DataFrame) -> pd.DataFrame:
         table: pd.DataFrame = found.unstack("column")  # type: ignore[assignment]  # of a frame: a frame
         return table.swaplevel(axis=1).reindex(index=present(rows))[order]
 
-    return TableCells(wide(centre), wide(spread), wide(count).fillna(0).astype(int), values, notes)
+    counts = [wide(found).fillna(0).astype(int) for found in (count, marks.groupby(cell, sort=False).max())]
+    return TableCells(wide(centre), wide(spread), counts[0], counts[1], values, notes)
+
+
+def _mark_uncertain_runs(frame: pd.DataFrame, numbers: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return 2 for every estimate, 1 for every other number after a limit and 0 for the rest, and notes on them."""
+    import pandas as pd
+
+    words = {name: frame[name].astype(str) if name in frame else pd.Series("", frame.index) for name in UNCERTAIN}
+    limited, estimated = words["status"].isin(["limit", "interrupted"]), words["estimate"] == "True"
+    marks, notes = numbers.notna().mul(limited, axis=0).astype(int), list[str]()
+    if "cv_error" in marks:
+        marks["cv_error"] += estimated.astype(int)
+    if (marks > 0).to_numpy().any():
+        names = frame["estimator"].astype(str) if "estimator" in frame else pd.Series("all", frame.index)
+        counts = limited.groupby(names, sort=False).agg(["sum", "size"])
+        runs = ", ".join(f"{name} {few} of {size}" for name, few, size in counts.itertuples() if few)
+        notes.append(f"†: a limit ended runs before their choice was certified: {runs}")
+    if (marks > 1).to_numpy().any():
+        notes.append(f"~: {several(int(estimated.sum()), 'CV error')} estimated, because a limit left folds unsolved")
+    return marks, notes
 
 
 def describe_losses(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]:
@@ -486,8 +512,11 @@ def standard_errors(
                 )
     if not spread.notna().to_numpy().any():
         return spread, tuple(alone)
-    several = [name for name in DIFFER if name in frame and (frame[name].groupby(cell).nunique() > 1).any()]
-    over = f"±: standard error of the mean over runs{' that differ in ' if several else ''}{', '.join(several)}"
+    differing = [name for name in DIFFER if name in frame and (frame[name].groupby(cell).nunique() > 1).any()]
+    runs = groups.count().to_numpy()[spread.notna().to_numpy()]
+    few, many = int(runs.min()), int(runs.max())
+    size = f"{few} runs" if few == many else f"{few} to {many} runs"
+    over = f"±: standard error of the mean of {size}{' that differ in ' if differing else ''}{', '.join(differing)}"
     means = "fingerprint" in frame and any(spread[value].notna().any() for value in on_tests)
     return spread, (over + (" (errors on test rows: over test sets)" if means else ""), *alone)
 
@@ -512,7 +541,12 @@ def with_overall(cells: TableCells, geometric: bool = False) -> TableCells:
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = (cells.centre.apply(np.log) if geometric else cells.centre).mean(skipna=False)
     name = "geometric mean" if geometric else "mean"
-    rows = {"centre": np.exp(mean) if geometric else mean, "spread": mean * np.nan, "count": cells.count.sum()}
+    rows = {
+        "centre": np.exp(mean) if geometric else mean,
+        "spread": mean * np.nan,
+        "count": cells.count.sum(),
+        "marks": cells.marks.max(),
+    }
     return replace(
         cells, **{part: pd.concat([getattr(cells, part), row.to_frame(name).T]) for part, row in rows.items()}
     )  # fmt: skip
@@ -564,6 +598,8 @@ def latex(cells: TableCells, best: str = "auto", digits: int = 4) -> str:
         Arguments as for :func:`markdown`.
     """
     body = _texts(cells, best, digits, lambda text: rf"\textbf{{{text}}}", r" $\pm$ ")
+    in_tex = str.maketrans({"±": r"$\pm$", "†": r"$\dagger$", "~": r"$\sim$"})
+    body = [[text.translate(in_tex) for text in row] for row in body]
     columns, many = cells.columns, len(cells.values)
     labels = dict.fromkeys(label for label, _ in columns)
     lines = [rf"\begin{{tabular}}{{l{'r' * cells.centre.shape[1]}}}", r"\toprule"]
@@ -573,7 +609,7 @@ def latex(cells: TableCells, best: str = "auto", digits: int = 4) -> str:
     lines.append(r"\midrule")
     names = [tex(str(name)) for name in cells.centre.index]
     lines += [" & ".join([name, *row]) + r" \\" for name, row in zip(names, body, strict=True)]
-    notes = [f"% {note}".replace("±", r"$\pm$") for note in _note(cells).split("\n") if note]
+    notes = [f"% {note}".translate(in_tex) for note in _note(cells).split("\n") if note]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *notes, ""])
 
 
@@ -598,18 +634,25 @@ def _texts(cells: TableCells, best: str, digits: int, bold: Callable[[str], str]
     texts: dict[tuple[int, tuple[str, str]], str] = {}
     for value in cells.values:
         columns = [column for column in cells.columns if column[1] == value]
-        centre, spread, count = (part[columns].to_numpy() for part in (cells.centre, cells.spread, cells.count))
+        parts = (cells.centre, cells.spread, cells.count, cells.marks)
+        centre, spread, count, marks = (part[columns].to_numpy() for part in parts)
         finite = centre[np.isfinite(centre)]
         whole = bool(np.all(finite == np.round(finite))) and not np.any(spread > 0)
-        for k, (numbers, errors, runs) in enumerate(zip(centre, spread, count, strict=True)):
+        for k, (numbers, errors, runs, row_marks) in enumerate(zip(centre, spread, count, marks, strict=True)):
             plain = [f"{x:.0f}" if whole and np.isfinite(x) else format_with_zeros(float(x), digits) for x in numbers]
             winning = _winning_text(numbers.tolist(), plain, optimum_kind(value, best))
-            for column, text, number, error, n_runs in zip(columns, plain, numbers, errors, runs, strict=True):
+            cells_of_row = zip(columns, plain, numbers, errors, runs, row_marks, strict=True)
+            for column, text, number, error, n_runs, mark in cells_of_row:
                 shown = bold(text) if text == winning else text
                 shown += between + _as_many_decimals(error, text) if np.isfinite(error) else ""
-                fewer = "*" if 0 < n_runs < runs.max() else ""
-                texts[k, column] = MISSING if np.isnan(number) else shown + fewer
+                marked = _mark_text(shown, mark, 0 < n_runs < runs.max())
+                texts[k, column] = MISSING if np.isnan(number) else marked
     return [[texts[k, column] for column in cells.columns] for k in range(len(cells.centre))]
+
+
+def _mark_text(text: str, mark: int, has_fewer_runs: bool) -> str:
+    """Return the text of a cell with the marks of estimates, limits and fewer runs."""
+    return ("~" if mark > 1 else "") + text + ("†" if mark else "") + ("*" if has_fewer_runs else "")
 
 
 def _winning_text(numbers: list[float], texts: list[str], kind: str) -> str | None:

@@ -130,6 +130,10 @@ class Bootstrap:
         """True if there are enough draws for percentiles of coefficients."""
         return len(self.chosen) >= self.fewest_draws
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return the frequencies and intervals of the features as a pandas frame with a row for each feature."""
+        return make_frame(self.features)
+
 
 @dataclass(frozen=True)
 class StabilitySelection:
@@ -154,6 +158,10 @@ class StabilitySelection:
     features: tuple[FeatureCount, ...]
     chosen: tuple[ChosenModel, ...]
     failed: tuple[FailedDraw, ...] = ()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the frequencies as a pandas frame with a row for each feature."""
+        return make_frame(self.features)
 
 
 @dataclass(frozen=True)
@@ -268,3 +276,7 @@ class Inference:
     level: Number
     splits: tuple[SplitResult, ...]
     terms: tuple[TermInference, ...]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the p-values and intervals as a pandas frame with a row for each term of a chosen model."""
+        return make_frame(self.terms)

@@ -430,6 +430,30 @@ class DrawnSearch(DrawnModel):
         """Draw the reliability curve of held-out rows of a logistic record; needs the same as `plot_roc`."""
         return find_implementation("plot_calibration")(self, _read(self, data), ax, folds)
 
+    def held_out_predictions(self, data: Any, folds: Any = None) -> FloatArray:
+        """Predict every row of the data by the model of the reported pair that was fitted without its fold.
+
+        Parameters
+        ----------
+        data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
+            Data of the record, as passed to `solve`.
+        folds : FoldPlan, splitter, labels or pairs, optional
+            Folds of the record, if it does not describe them; by default they are rebuilt from the record.
+
+        Returns
+        -------
+        (n,) array
+            Predictions in units of the target, or probabilities: the mean if several folds score a row, and NaN if no
+            fold does.
+
+        Raises
+        ------
+        BadInput
+            If data or folds are not those of the record.
+        """
+        made: FloatArray = find_implementation("held_out_predictions")(self, data, folds)
+        return made
+
     def predict_interval(self, X: Any, level: float = 0.9, data: Any = None, folds: Any = None) -> FloatArray:
         """Return CV+ prediction intervals of new rows (Barber and others 2021), from the models of the folds.
 

@@ -21,7 +21,7 @@ from sparsecv_mio.data.loss_targets import as_counts, encode_classes, expand_tri
 from sparsecv_mio.data.readers import read_with_options
 from sparsecv_mio.data.reading_options import STRICT, Applied, Reading
 from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weighted_rows, weights_of, with_class_weight
-from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.errors import BadInput, CorruptStore, MissingFile
 from sparsecv_mio.files import check_readable
 from sparsecv_mio.targets import TargetColumns
 
@@ -37,8 +37,11 @@ def read_record(path: str | os.PathLike[str]) -> StoredRecord:
     Raises
     ------
     CorruptStore
-        If the file cannot be read, is not a regular file, is larger than 1 GiB, or is not a record.
+        If the file cannot be read, is not a regular file, is larger than 1 GiB, or is not a record. A file that does
+        not exist raises its subclass `MissingFile`, which is also a `FileNotFoundError`.
     """
+    if not os.path.exists(path):
+        raise MissingFile(f"record {path}: does not exist; check the path")
     check_readable(path, "record", CorruptStore, RECORD_BYTES)
     try:
         with open(path, encoding="utf-8") as stream:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -17,12 +17,16 @@ from sparsecv_mio.certificate import parts
 from sparsecv_mio.certificate.inference_parts import Baselines, Bootstrap, Inference, StabilitySelection
 from sparsecv_mio.certificate.predicting import DrawnSearch, LinearModel
 from sparsecv_mio.digits import format_interval, format_number, format_share, several
-from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.implementations import find_implementation
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.units import CROSSING_RTOL
+from sparsecv_mio.words import Intercept
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from sparsecv_mio.certificate.accuracy import Scatter
 
 
 SCHEMA = "sparsecv/2"
@@ -644,6 +648,30 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         """Return a sentence on the certified loss and the class of the probabilities."""
         words = f"only the log loss is certified; the model predicts the probability of {classes.positive!r}"
         return words if self.data.class_weight is None else f"{words}; both classes have equal weight"
+
+    def pearson(self, data: Any) -> Scatter:
+        """Return Pearson's chi-square of the full-data model of counts or trials over its degrees of freedom.
+
+        Parameters
+        ----------
+        data : path, frame or Dataset
+            Data of the record.
+
+        Returns
+        -------
+        Scatter
+            `ratio`, which is 1 for the Poisson and the binomial distribution, with its standard error.
+
+        Raises
+        ------
+        BadInput
+            If the record has neither Poisson loss nor trials.
+        """
+        if self.counts is None and self.data.trials is None:
+            raise BadInput(f"pearson: requires a record with Poisson loss or trials, not {self.loss} loss")
+        rows, intercept = find_implementation("data_of")(self, data), self.data.intercept != Intercept.NONE
+        scatter: Scatter = find_implementation("glm_criteria")([self], rows, intercept, self)[0].scatter
+        return scatter
 
     def summary(self) -> str:
         """Return the answer in a few lines: the pair, the certified interval, the model."""

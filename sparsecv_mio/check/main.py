@@ -1,5 +1,6 @@
 """Functions that check a proof against its data, one line of the proof after the other."""
 
+import hashlib
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -216,11 +217,21 @@ class Check:
         if "left" in head:
             sizes, counts = sorted(map(len, scored)), np.bincount(sum(scored, []), minlength=data["n"])
             times = "once" if (counts == 1).all() else f"{counts.min()} to {counts.max()} times"
-            words.append(f"folds: {len(sizes)}, with {sizes[0]} to {sizes[-1]} rows each; each row is scored {times}")
+            rows = f"with {sizes[0]} to {sizes[-1]} rows each; each row is scored {times}"
+            words.append(f"folds: {len(sizes)}, {rows}{self._describe_partition(scored)}")
         words.append(
             f"trees: {len(self.folds.trees)}, their {leaves} leaves cover all supports, and every bound is valid"
         )
         return words
+
+    def _describe_partition(self, scored: list[list[int]]) -> str:
+        """Return the digest of the folds, as in `folds.digest` of a record, if they are a partition of the rows."""
+        labels = np.full(self.head["data"]["n"], -1, dtype="<i8")
+        for fold, rows in enumerate(scored):
+            labels[rows] = fold
+        is_partition = labels.min() >= 0 and all(map(set.__eq__, map(set, self.folds.left), map(set, scored)))
+        digest = hashlib.sha256(labels.tobytes()).hexdigest()
+        return f"; digest sha256:{digest}" if is_partition and sum(map(len, scored)) == len(labels) else ""
 
     def finish(self) -> Proved:
         """Check that every pair of the grid has a line, and check the claim."""
@@ -243,8 +254,11 @@ class Check:
         cells = ", ".join(f"{SAID[by]} {count}" for by, count in self.folds.by.items())
         words.append(f"subproblems (pair x fold): {len(self.grid) * len(self.folds.left)}")
         words.append(f"bounds on subproblems: {cells} (a subproblem has several bounds or none)")
-        words.append(f"proved: every CV error of the grid is at least {float(low)!r} (claimed {claim['lower']!r})")
-        words.append(f"proved: the CV error of {name} is at most {float(high)!r} (claimed {claim['upper']!r})")
+        quote = "quote this bound; the claim of the proof,"
+        words.append(
+            f"proved: every CV error of the grid is at least {float(low)!r} ({quote} {claim['lower']!r}, follows)"
+        )
+        words.append(f"proved: the CV error of {name} is at most {float(high)!r} ({quote} {claim['upper']!r}, follows)")
         return Proved(words, intervals)
 
 

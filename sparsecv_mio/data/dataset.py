@@ -277,7 +277,7 @@ class Dataset:
         X: ArrayLike,
         y: ArrayLike,
         names: Sequence[str] | None = None,
-        target: str = "y",
+        target: str | None = None,
         aux: Mapping[str, ArrayLike] | None = None,
     ) -> Dataset:
         """Return a data set with copies of arrays.
@@ -290,8 +290,8 @@ class Dataset:
             Target.
         names : sequence of p str, optional
             Feature names; `x0, x1, ...` by default.
-        target : str
-            Name of the target.
+        target : str, optional
+            Name of the target; that of a Series by default, or `y`.
         aux : mapping of str to (n,) array_like, optional
             Group and fold columns.
 
@@ -317,6 +317,9 @@ class Dataset:
         if len(labels) != p:
             raise BadInput(f"X has {p} columns but {len(labels)} names were given; give one name per column")
         columns = {str(key): np.array(column) for key, column in (aux or {}).items()}
+        if target is None:
+            name = getattr(y, "name", None)
+            target = name if isinstance(name, str) and name and name not in (*labels, *columns) else "y"
         return check_dataset(cls(numbers, response, labels, str(target), columns))
 
     @classmethod

@@ -95,6 +95,7 @@ def read_frame(frame: Any, wanted: Wanted, how: Reading) -> Dataset:
     frame = as_pandas(require_in_memory(frame))
     if not (hasattr(frame, "iloc") and hasattr(frame, "columns")):
         lazy = "; call its .collect() first" if hasattr(frame, "collect") else ""
+        lazy = "; give its attribute .frame" if hasattr(frame, "frame") else lazy
         kinds = "; give a table of pandas, polars, DuckDB or Arrow, a file or Dataset.from_arrays(X, y)"
         raise BadInput(f"data: a {type(frame).__name__} is not a table in memory{lazy or kinds}")
     chosen = wanted.select_columns(_names_of_columns(frame))

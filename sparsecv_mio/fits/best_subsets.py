@@ -181,6 +181,7 @@ Report = Callable[[Progress], None] | None
 @keywords_are(TableColumns, Reading, PathOptions, Restrictions)
 def best_subsets(
     dataset: str | Path | pd.DataFrame | ArrowTable | Dataset,
+    target: str | int | None = None,
     *,
     gammas: str | float | Iterable[float] | GammaInterval | None,
     taus: str | int | Iterable[int] | None = None,
@@ -195,8 +196,10 @@ def best_subsets(
     Parameters
     ----------
     dataset : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
-        Rows, target and names. A file, frame or table also takes `target`, `features`, `drop` and the options of
+        Rows, target and names. A file, frame or table also takes `features`, `drop` and the options of
         :func:`~sparsecv_mio.data.readers.read_dataset`.
+    target : str or int, optional
+        Column to predict, by name or position; a `Dataset`, NPZ and svmlight files have their own.
     gammas : sequence, number, text or GammaInterval
         Ridge weights, positive, or 0 if the columns of every model are linearly independent. A `GammaInterval` or text
         `LO..HI` adds the best subset of every size as a function of gamma to those at both ends.
@@ -235,7 +238,7 @@ def best_subsets(
     >>> [row.support for row in best_subsets(data, gammas=[0.1], taus=[1, 2]).path]
     [('x0',), ('x0', 'x1')]
     """
-    table = {name: keywords.pop(name) for name in TABLE if name in keywords}
+    table = {name: keywords.pop(name) for name in TABLE if name in keywords} | {"target": target}
     options = with_keywords(options or PathOptions(), keywords, "best_subsets", (*GRID, *TABLE))
     rows = read_requested_data(options, dataset, table)
     options, dataset = options.by_names(rows), options.in_classes(rows)

@@ -319,6 +319,7 @@ class NearSearch:
         self.dataset, self.plan, self.options, self.clock = dataset, plan, options, clock
         self.data: StandardData | None = None
         self.chosen: str | None = None
+        self.support: tuple[str, ...] = ()  # the model that came with the choice of gamma
         self.gamma, self.taus = 1.0, tuple[int, ...]()
         self.holder: NearBest | None = None
         self.collection: collecting.Lists | None = None
@@ -354,7 +355,7 @@ class NearSearch:
         )  # fmt: skip
         seconds = None if self.clock.limit is None else max(CHOOSING_SHARE * self.clock.remaining_seconds, 1e-3)
         record = answer(Question(self.dataset, plan, gamma, taus, how), self.clock.next_part(seconds))
-        self.chosen = record.status
+        self.chosen, self.support = record.status, record.support
         return record.gamma, record.tau if taus is None else taus
 
     def _list(self, gamma: float, taus: list[int]) -> None:
@@ -365,6 +366,9 @@ class NearSearch:
         holder = NearBest(sizes, options.within, options.most, criterion.terms.count)
         self.unit = data.loss_unit
         self.gamma, self.taus, self.holder, self.data = gamma, tuple(taus), holder, data
+        if self.support:  # at a time limit, this model may be the only one
+            columns = {*map(data.names.index, self.support), *data.adjusting.tolist()}
+            collecting.pass_supports(criterion, holder, [np.array(sorted(columns), dtype=np.int64)])
         collecting.pass_supports(criterion, holder, criterion.likely(sizes, is_expired))
         if options.valued_by is By.CV:
             for tau in sizes:

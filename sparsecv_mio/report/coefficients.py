@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,8 +14,10 @@ from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.certificate.restrictions import References
 from sparsecv_mio.digits import format_number, quoted_name
+from sparsecv_mio.errors import GridEdgeWarning, SparseCVWarning
 from sparsecv_mio.model_space import abbreviate_names, word_of_factor
 from sparsecv_mio.report.layout import say
+from sparsecv_mio.report.record_words import edge_hints
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.words import Intercept, Scale
 
@@ -150,6 +152,28 @@ def pearson_formula(record: Record | FitRecord | PathRecord) -> str:
         Record with Poisson loss, or with trials.
     """
     return f"Pearson chi-square / ({'n' if record.data.weights is None else 'total weight'} - rank of the model matrix)"
+
+
+def answer_notes(
+    record: Record, data: Dataset, written: Callable[[str, str], str] = "--{} {}".format
+) -> Iterator[tuple[type[SparseCVWarning], str]]:
+    """Yield the notes of `solve` on an answer, overdispersion and edges of the grid, each with its class.
+
+    Parameters
+    ----------
+    record : Record
+        Record of a search.
+    data : Dataset
+        Data of the record.
+    written : callable
+        Function that formats a request, as for :func:`~sparsecv_mio.report.record_words.edge_hints`.
+    """
+    if record.counts is not None or record.data.trials is not None:
+        scatter = record.pearson(data)
+        for note in overdispersion_note(scatter, record.loss):
+            yield SparseCVWarning, f"{pearson_formula(record)} {format_number(scatter.ratio, 4)}: {note}"
+    for hint in edge_hints(record, written):
+        yield GridEdgeWarning, hint
 
 
 def overdispersion_note(scatter: Scatter, loss: Loss = Loss.POISSON) -> list[str]:

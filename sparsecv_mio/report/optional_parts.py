@@ -483,7 +483,8 @@ def source_table(record: Record) -> ReportTable | None:
     caption = (
         "Cost and gain of each bounding method: ridge problems set up, branch-and-bound nodes, wall and CPU seconds; "
         "subproblems solved, subproblems excluded by the bound of their pair, and the share of the relative gap of the "
-        "grid (100% at first) that the method closed."
+        "grid (100% at first) that the method closed. Reading, preparation, repeated searches and the record take the "
+        "remaining time of the run."
     )
     heads = ("bounding method", "problems", "nodes", "seconds", "CPU s", "solved", "excluded", "gap closed")
     return report_table(caption, heads, rows, words=1) if rows else None

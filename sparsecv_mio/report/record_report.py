@@ -411,7 +411,8 @@ def _describe_progress(record: Record, has_bounds: bool) -> str:
     if not (has_bounds or subproblems or excluded):
         return f"No bound yet: none of {total:,} subproblems is solved."
     more = f"; bounds exclude {excluded:,} other pairs" if excluded else ""
-    return f"{subproblems:,} of {total:,} subproblems are solved; {several(decided, 'pair')} in every fold{more}."
+    pairs = f"{decided:,} of {several(len(record.table), 'pair')} solved in every fold"
+    return f"{subproblems:,} of {total:,} subproblems are solved, with {pairs}{more}."
 
 
 def open_sentences(record: Record) -> list[str]:
@@ -667,7 +668,8 @@ def _pairs(record: Record, rows: Sequence[size_rows.SizeRow], caption: str, fold
         line = size_row.describe(digits, has_pair=folded or not size_row.excluded)
         for head, text in measures.items():
             line[head] = "" if size_row.excluded else mark_estimate(text, row.estimate and text != "")
-        line["status"] = "excluded" if size_row.excluded else row.status or ""
+        status = "solved" if row.status == "decided" else row.status or ""
+        line["status"] = "excluded" if size_row.excluded else status
         heads = ("tau", "gamma", "CV error", *measures, "lower", "upper", "folds solved", "status")
         lines.append([line[head] for head in heads])
     return report_table(caption, heads, lines, folded=folded)

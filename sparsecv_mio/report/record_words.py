@@ -664,7 +664,7 @@ def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
             reason = "is the ridge fit of all features"
         return f"{_edge(record, 'model')} {reason}: {tau(f'{below + 1}:{most - 1}')} tries the sizes in between"
     if best == most < natural:
-        return f"{edge} is the largest of the grid; try {tau(f'{max(least, most // 2)}:{min(2 * most, natural)}')}"
+        return f"{edge} is the largest of the grid; try {tau(f'{least}:{min(2 * most, natural)}')}"
     if best == least == 1:
         if record.r_squared is not None and record.r_squared >= MIN_GAIN:  # the null model predicts worse
             return ""

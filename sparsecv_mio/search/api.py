@@ -48,9 +48,10 @@ from sparsecv_mio.data.readers import read_data, requested_columns, split_rows
 from sparsecv_mio.data.reading_options import OVER_ALL_ROWS, Reading
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.data.table_facts import collect_answer_warnings
+from sparsecv_mio.data.table_facts import collect_answer_warnings, describe_target
 from sparsecv_mio.declared_options import OF_TABLES, keyword_names, keywords_are
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError, SparseCVWarning
+from sparsecv_mio.implementations import find_implementation
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, GammaInterval, Restrictions, interval
 from sparsecv_mio.parallel import Hands, open_workers
 from sparsecv_mio.search.answer.answer_fits import make_answer_fits
@@ -259,8 +260,8 @@ def cross_validate(
     dataset: Dataset,
     folds: AnyFolds,
     *,
-    gammas: str | float | Iterable[float] | GammaInterval | None,
-    taus: str | int | Iterable[int] | None,
+    gammas: str | float | Iterable[float] | GammaInterval | None = None,
+    taus: str | int | Iterable[int] | None = None,
     options: SearchOptions | None = None,
     hooks: Hooks | None = None,
     **keywords: Any,
@@ -276,8 +277,8 @@ def cross_validate(
         Data to model.
     folds : FoldPlan, str, int, splitter, labels or pairs
         Folds, see :func:`~sparsecv_mio.data.folds.make_folds`.
-    gammas, taus : sequences, numbers or texts
-        Grid; gamma >= 0, where 0 is least squares, 0 <= tau <= p. None for the defaults of the command line. A
+    gammas, taus : sequences, numbers or texts, optional
+        Grid; gamma >= 0, where 0 is least squares, 0 <= tau <= p. The defaults are those of the command line. A
         `GammaInterval` or the text `LO..HI` selects every gamma of an interval
         (:mod:`sparsecv_mio.search.every_gamma.gamma_partition`).
     options : SearchOptions, optional
@@ -717,9 +718,13 @@ def solve(
             record = nested_cross_validate(dataset, plan, nested, gammas, taus, options, hooks)
         else:
             record = cross_validate(dataset, plan, gammas=gammas, taus=taus, options=options, hooks=hooks)
-    for words in record.warnings:
-        warnings.warn(keyword_names(words), SparseCVWarning, stacklevel=2)
-    return record
+    notes: list[tuple[type[SparseCVWarning], str]] = [(SparseCVWarning, words) for words in record.warnings]
+    if record.loss.is_quadratic and (about_target := describe_target(dataset)):
+        notes.append((SparseCVWarning, about_target))
+    notes += find_implementation("answer_notes")(record, dataset)
+    for category, words in notes:
+        warnings.warn(keyword_names(words), category, stacklevel=2)
+    return replace(record, warnings=tuple(words for _, words in notes))
 
 
 @contextmanager

@@ -46,7 +46,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sparsecv_mio.certificate.read_back import RECORD_BYTES
-from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
+from sparsecv_mio.errors import BadInput, CorruptStore, MissingFile, SparseCVError
 from sparsecv_mio.files import (
     JsonLines,
     check_readable,
@@ -613,7 +613,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Stored:
         If the file cannot be read, is damaged or is not a checkpoint.
     """
     if not os.path.exists(path):
-        raise CorruptStore(f"checkpoint {path}: does not exist; give an existing file, or omit --resume to start again")
+        raise MissingFile(f"checkpoint {path}: does not exist; give an existing file, or omit --resume to start again")
     check_readable(path, "checkpoint", CorruptStore, RECORD_BYTES)
     try:
         digest, _, payload = Path(path).read_bytes().partition(b"\n")

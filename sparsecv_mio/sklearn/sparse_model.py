@@ -41,12 +41,12 @@ from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.weights import least_rows, weighted, weighted_rows
 from sparsecv_mio.declared_options import unexpected_keyword
 from sparsecv_mio.digits import abbreviate_list, format_interval, format_number
-from sparsecv_mio.errors import BadInput, GridEdgeWarning, parse_keyword
+from sparsecv_mio.errors import BadInput, parse_keyword
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.implementations import find_implementation
 from sparsecv_mio.model_space import RESTRICTIONS, Column, Restrictions, default_gammas, parse_gammas, parse_taus
-from sparsecv_mio.report.record_words import edge_hints
-from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.report.coefficients import answer_notes
+from sparsecv_mio.search.api import cross_validate, held_out_predictions
 from sparsecv_mio.search.deadline import interruptible
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.state.context import Snapshot
@@ -134,8 +134,8 @@ WHY_UNPROVED = {
 }
 
 
-def warn_of_result(estimator: Any) -> None:
-    """Warn if a fit ended without a proof, with its bounds, and if the chosen pair is on the edge of the grid."""
+def warn_of_result(estimator: Any, data: Dataset) -> None:
+    """Warn if a fit ended without a proof, with its bounds, and of overdispersed counts and edges of the grid."""
     name = type(estimator).__name__
     if estimator.status_ != "proved":
         without_limit = estimator.status_ == "limit" and estimator.record_.request.time_limit is None
@@ -143,12 +143,12 @@ def warn_of_result(estimator: Any) -> None:
         has_upper = math.isfinite(estimator.upper_)
         upper = f"upper {format_number(estimator.upper_)}" if has_upper else "no upper bound yet"
         bounds = f"certified bounds: lower {format_number(estimator.lower_)}, {upper}"
-        words = f"{name} {why} before the answer was certified; {bounds}"
+        estimate = "; cv_error_ is an estimate" if getattr(estimator.record_, "estimate", False) else ""
+        words = f"{name} {why} before the answer was certified; {bounds}{estimate}"
         warnings.warn(words, ConvergenceWarning, stacklevel=CALLER)
     if isinstance(estimator, ChosenByCV):
-        hints = edge_hints(estimator.record_, lambda option, value: f"{option}s={value!r}")
-        if hints:
-            warnings.warn(f"{name}: {'; '.join(hints)}", GridEdgeWarning, stacklevel=CALLER)
+        for category, words in answer_notes(estimator.record_, data, lambda option, value: f"{option}s={value!r}"):
+            warnings.warn(f"{name}: {words}", category, stacklevel=CALLER)
 
 
 EMPTY_CELLS = (
@@ -157,7 +157,8 @@ EMPTY_CELLS = (
 )
 TEXT_CELLS = (
     "; to encode text columns, use make_pipeline(make_column_transformer((OneHotEncoder(), [text columns]), "
-    "remainder='passthrough'), estimator), with make_column_transformer of sklearn.compose"
+    "remainder='passthrough'), estimator), with make_column_transformer of sklearn.compose; OrdinalEncoder suits "
+    "ordered values"
 )
 CURES = (("contains NaN", EMPTY_CELLS), ("could not convert string to float.*", TEXT_CELLS))
 
@@ -466,7 +467,7 @@ class OfOneGamma:
                 scale=self.scale, intercept=self._intercept, **asked, **watch,
             )  # fmt: skip
             self._keep(record)
-        warn_of_result(self)
+        warn_of_result(self, data)
 
     def _keep(self: Any, record: PathRecord) -> None:
         """Set the fitted attributes."""
@@ -523,7 +524,7 @@ class ChosenByCV:
             )  # fmt: skip
             self._keep(record)
             self._kept = KeptSearch.from_search(record, snapshots[-1], data, plan) if snapshots else None
-        warn_of_result(self)
+        warn_of_result(self, data)
 
     def _keep(self: Any, record: Record) -> None:
         """Set the fitted attributes."""
@@ -539,6 +540,17 @@ class ChosenByCV:
         self.taus_, self.gammas_ = np.array(record.request.taus), np.array(record.request.gammas)
         self.best_score_ = -record.cv_error
         self.record_ = record
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("coef_", "intercept_", "support_") and "record_" in vars(self) and not self.refit:
+            raise AttributeError(f"{type(self).__name__}(refit=False) has no {name}; fit it with refit=True")
+        return object.__getattribute__(self, name)  # raises again, with the reason that a property gives
+
+    @property
+    def held_out_predictions_(self: Any) -> FloatArray:
+        """(n,) predictions of each row of the fit, by the model of the chosen pair that was fitted without its fold."""
+        search = self._search
+        return held_out_predictions(self.record_, search.dataset, search.folds)
 
     @property
     def _search(self: Any) -> KeptSearch:

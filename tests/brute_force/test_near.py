@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, replace
 from itertools import combinations, count
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,13 +20,16 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.loss_targets import as_counts
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted, weighted_rows
+from sparsecv_mio.fits.fit_options import NearOptions
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.near import collecting
+from sparsecv_mio.near import near_optimal as near_optimal_module
 from sparsecv_mio.near.collecting import Branch, CommonError, FoldRows, all_rows, branch_part
 from sparsecv_mio.near.common_subset import best_common_subset
-from sparsecv_mio.near.near_optimal import UNKNOWN, NearBest, near_optimal
+from sparsecv_mio.near.near_optimal import UNKNOWN, NearBest, NearSearch, near_optimal
 from sparsecv_mio.problem.glm_objective import fit_of_data
 from sparsecv_mio.problem.objective import fit, held_out_error, varying_columns
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
 
@@ -313,3 +318,22 @@ def test_lists_of_exact_fits_omit_no_duplicate(
     monkeypatch.setattr(collecting, "least_of_all_columns", lambda problem: 1e-12)  # too large by rounding
     short = listed()
     assert len(short.models) == len(truth) or not verify(short, data).ok or verify(short, data).caveat
+
+
+def test_a_stop_after_the_choice_leaves_the_model_of_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(40, 60))
+    data = Dataset.from_arrays(X, X[:, 3] - X[:, 7] + 0.1 * rng.normal(size=40))
+    stop, prepare = threading.Event(), near_optimal_module.prepare_values
+
+    def stop_afterwards(*given: Any) -> Any:
+        prepared = prepare(*given)
+        stop.set()
+        return prepared
+
+    monkeypatch.setattr(near_optimal_module, "prepare_values", stop_afterwards)
+    monkeypatch.setattr(collecting, "likely_supports", lambda *_: [])  # its first local search takes seconds
+    search = NearSearch(data, make_folds("4", data), NearOptions.of(), Deadline(None, stop))
+    record = search.solve(0.1, None)
+    assert record.status == "interrupted" and len(record.models) == 1 and verify(record, data).ok
+    assert set(record.models[0].support) >= {"x3", "x7"}

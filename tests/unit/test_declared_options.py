@@ -156,6 +156,8 @@ def test_values_out_of_range(name: str, values: tuple[Any, ...]) -> None:
 def test_what_is_no_number(name: str, wrong: Any) -> None:
     with pytest.raises(BadInput, match=r"is not a (whole )?number$"):
         OPTIONS[name].validate(wrong)
+    with pytest.raises(BadInput, match="^time_limit: 'True' is not a number$"):
+        OPTIONS["time_limit"].validate(True)
 
 
 def test_whole_numbers() -> None:

@@ -227,6 +227,8 @@ def test_what_is_no_number_is_refused_in_one_line(given: object) -> None:
         model_space.parse_gammas(given, 9, 50)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match=r"^taus: .* (?:not|neither) a [^\n]*$"):
         model_space.parse_taus(given, 9, 50)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match=r"^taus: '1-3' is not a whole number; for a range write 1:3$"):
+        model_space.parse_taus("1-3", 9, 50)
     with pytest.raises(BadInput, match=r"^taus: 2.5 is not a whole number$"):
         model_space.parse_taus(2.5, 9, 50)  # type: ignore[arg-type]
 

@@ -35,17 +35,17 @@ from sparsecv_mio.thresholds import FOLDS_ONE_BY_ONE, QUICK_WORK
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL
 
 
-def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> FloatArray:
+def held_out_predictions(record: Record, data: Any, folds: AnyFolds | None = None) -> FloatArray:
     """Predict every row by the model of the reported pair that was fitted without the fold of the row.
 
     Parameters
     ----------
     record : Record
         Record of the search.
-    dataset : Dataset
-        Data of the record, with their weights (:func:`sparsecv_mio.data.weights.weighted_rows`).
-    folds : str, int, splitter, labels, pairs or FoldPlan
-        Folds of the record.
+    data : path, frame or Dataset
+        Data of the record; a `Dataset` has its weights (:func:`sparsecv_mio.data.weights.weighted_rows`).
+    folds : str, int, splitter, labels, pairs or FoldPlan, optional
+        Folds of the record, if it does not describe them.
 
     Returns
     -------
@@ -66,7 +66,9 @@ def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> F
     >>> bool(np.isclose(np.mean(error**2), record.cv_error))
     True
     """
-    return mean_predictions(*predictions_by_fold(record, dataset, folds), dataset.n)[0]
+    dataset = data_of(record, data)
+    plan = folds_again(record.folds, dataset, folds)
+    return mean_predictions(*predictions_by_fold(record, dataset, plan), dataset.n)[0]
 
 
 def with_mae(record: Record, data: StandardData | None, plan: FoldPlan, seconds: float = math.inf) -> Record:

@@ -31,6 +31,7 @@ from sparsecv_mio.batch.run_tables import (
     tabulate_problems,
     where,
     with_overall,
+    write_table,
 )
 from sparsecv_mio.errors import BadInput
 
@@ -206,6 +207,43 @@ def test_settings_that_a_cell_takes_together_are_named(aggregate: str) -> None:
     )
     apart = PLANNED["method"].str.cat(PLANNED["gap"].astype(str), sep=" ")
     assert not any("method" in note for note in summarise(PLANNED, PLANNED["data"], apart, ("seconds",)).notes)
+
+
+def test_estimates_and_runs_at_a_limit_are_marked(tmp_path: Path) -> None:
+    runs = pd.DataFrame(
+        {
+            "data": ["a", "a", "b", "a", "b"],
+            "estimator": ["sparsecv"] * 3 + ["lasso"] * 2,
+            "state": "done",
+            "status": ["limit", "proved", "limit", None, None],
+            "estimate": [True, False, False, None, None],
+            "cv_error": [1.0, 2.0, 3.0, 4.0, 5.0],
+            "tau": [1, 2, 3, 4, 5],
+        }
+    )
+    for ending in ("csv", "parquet"):
+        write_table(runs, place := tmp_path / f"runs.{ending}")
+        frame = read_table(place)
+        found = summarise(frame, frame["data"], frame["estimator"], ("cv_error", "tau"), "mean")
+        rows = [[part.strip() for part in line.split("|")[1:-1]] for line in markdown(found).splitlines()[2:4]]
+        assert rows == [
+            ["a", "~**1.500**†", "1.500†", "4.000*", "4.000*"],
+            ["b", "**3.000**†", "3.000†", "5.000", "5.000"],
+        ]
+        assert list(found.notes) == [
+            "†: a limit ended runs before their choice was certified: sparsecv 2 of 3",
+            "~: 1 CV error estimated, because a limit left folds unsolved",
+        ]
+        text = latex(with_overall(found))
+        assert r"$\sim$\textbf{1.500}$\dagger$" in text and r"% $\dagger$: a limit" in text and "†" not in text
+        assert with_overall(found).marks.loc["mean"].tolist() == [2, 1, 0, 0]
+    older = runs.drop(columns=["status", "estimate"])
+    assert not summarise(older, older["data"], older["estimator"], ("cv_error",)).marks.to_numpy().any()
+
+
+def test_standard_errors_state_the_number_of_runs() -> None:
+    assert cells("test_error").notes[0].startswith("±: standard error of the mean of 2 runs")
+    assert cells("tau").notes[0].startswith("±: standard error of the mean of 2 to 3 runs")
 
 
 def test_lines_have_a_series_for_every_setting_that_differs() -> None:

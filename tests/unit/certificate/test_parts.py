@@ -190,6 +190,9 @@ def test_records_of_all_three_schemas_are_read(place: Path, tmp_path: Path, caps
     with pytest.raises(CorruptStore, match="schema"):
         Record.from_json(text)
     assert isinstance(read_record(place / "true.json"), Record)
+    with pytest.raises(FileNotFoundError, match="none.json: does not exist; check the path$") as caught:
+        read_record(place / "none.json")
+    assert isinstance(caught.value, CorruptStore)
 
 
 def test_no_message_is_a_traceback(place: Path) -> None:

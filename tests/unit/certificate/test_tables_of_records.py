@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from sklearn.utils import Bunch
 
 import sparsecv_mio as sc
 from sparsecv_mio.certificate.records import Record
@@ -126,6 +127,8 @@ def test_other_data_are_refused_in_one_line(record: Record) -> None:
     assert not sc.verify(record, frame().assign(a=1.0)).ok
     with pytest.raises(BadInput, match="^data: a list is not a table in memory; give a table of pandas, polars"):
         sc.solve([1.0, 2.0], "y")  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match=r"^data: a Bunch is not a table in memory; give its attribute \.frame$"):
+        sc.solve(Bunch(frame=None), "y")  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="^data: .* is not a table that can be read"):
         sc.Dataset.from_frame(pa.chunked_array([[1.0, 2.0]]), "y")
 

@@ -206,7 +206,12 @@ def test_the_reader_is_told_of_which_problem_all_is_proved(tmp_path: Path) -> No
     data, _ = searched(1, tmp_path / "p")
     words = check(str(tmp_path / "p"), data.X, data.y).words
     assert words[1] == "grid: gamma 0.03, 0.3; tau 1, 2, 3, 4; scale of columns variance, intercept fold"
-    assert words[2].startswith("folds: 3, with 3 to 4 rows each; each row is scored once")
+    digest = make_folds("3", data, 1).digest
+    assert words[2] == f"folds: 3, with 3 to 4 rows each; each row is scored once; digest {digest}"
+    assert words[-2].startswith("proved: every CV error of the grid is at least ") and "(quote this " in words[-2]
+    data, _ = searched(0, tmp_path / "loo")
+    digest = make_folds("loo", data, 0).digest
+    assert check(str(tmp_path / "loo"), data.X, data.y).words[2].endswith(f"each row is scored once; digest {digest}")
     data, _ = searched(3, tmp_path / "q")
     assert check(str(tmp_path / "q"), data.X, data.y).words[2].endswith("each row is scored 0 to 1 times")
 

@@ -123,7 +123,7 @@ def test_options_stand_in_panels(capsys: pytest.CaptureFixture[str]) -> None:
     at = [said.index(f"\n{panel}:\n") for panel in ("Arguments", *PANELS, "Options")]
     assert at == sorted(at)
     first = [said.index(f"--{name.replace('_', '-')}") for name in PANELS[MOST_USED]]
-    assert len(first) == 13 and first == sorted(first) and at[1] < first[0] and first[-1] < at[2]
+    assert len(first) == 15 and first == sorted(first) and at[1] < first[0] and first[-1] < at[2]
     assert at[3] < said.index("--seed") < at[4] and at[-2] < said.index("--method auto") < at[-1]
     assert sum(len(names) for names in PANELS.values()) == len({name for names in PANELS.values() for name in names})
     assert run(["glru", "loocv", "--help-all"]) == 0

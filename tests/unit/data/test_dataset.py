@@ -117,3 +117,10 @@ def test_bad_arrays(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(BadInput, match=message) as caught:
         Dataset.from_arrays(**arguments)
     assert "\n" not in str(caught.value)
+
+
+def test_a_series_gives_its_name_to_the_target() -> None:
+    X, series = pd.DataFrame({"a": [1.0, 2.0, 4.0]}), pd.Series([0.0, 1.0, 3.0], name="dose")
+    assert Dataset.from_arrays(X, series).target == "dose" and Dataset.from_arrays(X, series, target="z").target == "z"
+    for other in (series.rename(None), series.rename(3), series.rename("a"), series.to_numpy()):
+        assert Dataset.from_arrays(X, other).target == "y"

@@ -163,3 +163,14 @@ def test_wrong_values_are_refused_in_one_line() -> None:
         sc.bootstrap(record, data, gap=2.0)
     with pytest.raises(TypeError, match="did you mean 'seed'"):
         sc.bootstrap(record, data, sed=1)
+
+
+def test_frequencies_are_a_frame() -> None:
+    data = make_data()
+    record = sc.cross_validate(data, "3", gammas=0.5, taus=[1, 2])
+    drawn = sc.stability_selection(sc.bootstrap(record, data, 4), data, 2)
+    assert drawn.bootstrap is not None and drawn.stability_selection is not None
+    frame = drawn.bootstrap.to_frame()
+    assert list(frame["feature"]) == [one.feature for one in drawn.bootstrap.features]
+    assert {"frequency", "lower", "coefficient_high"} <= {*frame}
+    assert list(drawn.stability_selection.to_frame()) == ["feature", "draws", "frequency"]

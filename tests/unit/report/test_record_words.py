@@ -240,6 +240,12 @@ def test_an_edge_of_the_grid_is_told(
     assert len(found) == len(told) and all(text in hint for text, hint in zip(told, found, strict=True))
 
 
+def test_a_wider_range_keeps_the_requested_sizes(record: Record) -> None:
+    one = replace(record, tau=6, gamma=0.1, data=replace(record.data, names=tuple("abcdefghijkl"), p=12))
+    [hint] = hints(replace(one, request=replace(record.request, gammas=(0.1,), taus=tuple(range(1, 7)))))
+    assert hint.endswith("is the largest of the grid; try --tau 1:12")
+
+
 def test_the_null_model_is_proposed_only_if_it_may_predict_better(record: Record) -> None:
     one = replace(record, tau=1, request=replace(record.request, gammas=(record.gamma,), taus=(1, 2, 5)))
     told = ["smallest of the grid: --tau 0:5 includes the model without features"]

@@ -23,7 +23,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import inner_folds, make_folds, outer_folds
-from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVWarning
+from sparsecv_mio.errors import BadInput, GridEdgeWarning, OutOfTime, SparseCVWarning
 from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.report.record_report import report_text
 from sparsecv_mio.search.answer import fold_models
@@ -476,6 +476,42 @@ def test_warnings_of_a_record_are_issued_too() -> None:
         sc.solve(
             frame.head(12).assign(alley=[*range(6), *[None] * 6]), "lpsa", na="drop", gammas=0.1, taus=1, folds="loo"
         )
+
+
+def test_defaults_and_arguments_are_those_of_solve() -> None:
+    record = sc.cross_validate(DATA, "3", time_limit=60.0)
+    assert record.request.taus == tuple(range(1, 9)) and len(record.request.gammas) == 15
+    frame = read_csv(INSTANCES / "prostate.csv")
+    assert sc.best_subsets(frame, "lpsa", gammas=0.1, taus=2).path == sc.best_subsets(DATA, gammas=0.1, taus=2).path
+    held_out = record.held_out_predictions(DATA)
+    assert np.mean((DATA.y - held_out) ** 2) == pytest.approx(record.cv_error, rel=1e-9)
+    assert np.array_equal(record.held_out_predictions(frame), held_out)
+    labels = np.arange(DATA.n) % 3
+    labelled = sc.cross_validate(DATA, labels, gammas=0.1, taus=2)
+    with pytest.raises(BadInput, match="made in Python"):
+        labelled.held_out_predictions(DATA)
+    error = DATA.y - labelled.held_out_predictions(DATA, labels)
+    assert np.mean(error**2) == pytest.approx(labelled.cv_error, rel=1e-9)
+
+
+def test_notes_that_the_command_prints_are_warnings_too() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(60, 3))
+    frame = pd.DataFrame(x, columns=["a", "b", "c"]).assign(n=rng.negative_binomial(1, 0.05, size=60))
+    with pytest.warns(GridEdgeWarning, match="`taus` 0:3 includes it") as caught:
+        counts = sc.solve(frame, "n", loss="poisson", folds=4, gammas=0.1, taus=[1, 2, 3])
+    [words] = [words for words in counts.warnings if "the counts are overdispersed" in words]
+    assert any(warning.category is SparseCVWarning and words in str(warning.message) for warning in caught)
+    mu = counts.predict(frame)
+    ratio = float(np.sum((frame["n"] - mu) ** 2 / mu)) / (60 - counts.tau - 1)
+    assert counts.pearson(frame).ratio == pytest.approx(ratio, rel=1e-9) and f"{ratio:.4g}: " in words
+    assert sc.verify(counts, frame).ok and Record.from_json(counts.to_json()).warnings == counts.warnings
+    frame["n"] = (x[:, 0] - x[:, 1] > 0.0).astype(int)
+    with pytest.warns(SparseCVWarning, match="`loss` logistic fits probabilities"):
+        record = sc.solve(frame, "n", folds=4, gammas=[0.1, 1.0], taus=[1])
+    assert record.warnings[1:] == ("the best gamma is the smallest of the grid; try --gamma 0.01:1:3",)
+    with pytest.raises(BadInput, match="^pearson: requires a record with Poisson loss or trials, not squared"):
+        record.pearson(frame)
 
 
 @pytest.mark.parametrize(

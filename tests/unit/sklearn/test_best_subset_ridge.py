@@ -47,7 +47,7 @@ from sparsecv_mio import model_space
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.errors import BadInput, GridEdgeWarning
+from sparsecv_mio.errors import BadInput, GridEdgeWarning, SparseCVWarning
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.sklearn import (
     BestSubsetLogistic,
@@ -131,11 +131,14 @@ def test_what_is_not_proved_is_a_warning(status: str, limit: float | None, words
     with pytest.warns(
         ConvergenceWarning, match=f"SimpleNamespace {words} before the answer .* lower 1, upper 2.5"
     ) as caught:
-        warn_of_result(SimpleNamespace(status_=status, lower_=1.0, upper_=2.5, record_=record))
+        warn_of_result(SimpleNamespace(status_=status, lower_=1.0, upper_=2.5, record_=record), DATA)
     assert str(caught[0].message).endswith("certified bounds: lower 1, upper 2.5")
+    record.estimate = True
+    with pytest.warns(ConvergenceWarning, match="upper 2.5; cv_error_ is an estimate$"):
+        warn_of_result(SimpleNamespace(status_=status, lower_=1.0, upper_=2.5, record_=record), DATA)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_result(SimpleNamespace(status_="proved"))
+        warn_of_result(SimpleNamespace(status_="proved"), DATA)
 
 
 def test_lines_say_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -460,6 +463,20 @@ def test_without_a_refit_there_is_a_choice_and_no_model() -> None:
     with pytest.raises(AttributeError) as raised:
         alone.predict(X)
     assert "refit=True" in str(raised.value.__cause__)
+    with pytest.raises(AttributeError, match=r"^BestSubsetRidgeCV\(refit=False\) has no coef_; fit it with refit"):
+        _ = alone.coef_
+    with pytest.raises(AttributeError, match="object has no attribute 'coefs_'"):
+        _ = alone.coefs_
+
+
+def test_held_out_predictions_have_the_cv_error() -> None:
+    X, y = prostate()
+    model = BestSubsetRidgeCV(**QUICK).fit(X, y)
+    assert np.mean((y - model.held_out_predictions_) ** 2) == pytest.approx(model.cv_error_, rel=1e-9)
+    labels = (y > np.median(y)).astype(int)
+    classifier = BestSubsetLogisticCV(gammas=0.1, taus=2, cv=3).fit(X, labels)
+    held_out = classifier.held_out_predictions_
+    assert -np.mean(np.log(np.where(labels, held_out, 1.0 - held_out))) == pytest.approx(classifier.cv_error_, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -587,6 +604,13 @@ def test_a_pair_on_the_edge_of_the_grid_is_a_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         BestSubsetRidgeCV(gammas=[1e-4, 0.01, 1.0]).fit(X, y)
+    with pytest.warns(GridEdgeWarning) as caught:  # equal texts of two fits, which Python shows once
+        for gammas, taus in (([1.0, 10.0], range(1, 9)), ([1.0, 10.0], [1, 2])):
+            BestSubsetRidgeCV(gammas=gammas, taus=taus).fit(X, y)
+    assert len({str(warning.message) for warning in caught}) == 2 < len(caught)
+    counts = np.random.default_rng(2).negative_binomial(1, 0.05, size=len(y))
+    with pytest.warns(SparseCVWarning, match="^BestSubsetPoissonCV: Pearson .*the counts are overdispersed"):
+        sc.BestSubsetPoissonCV(gammas=0.1, taus=2, cv=3).fit(X, counts)
 
 
 DATA = sc.read_dataset(INSTANCES / "prostate.csv", "lpsa")
