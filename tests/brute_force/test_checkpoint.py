@@ -42,6 +42,7 @@ from sparsecv_mio.search.state.pairs import Grid
 
 METHODS = ("rounds", "joint", "algorithm1", "grid", "bounds")
 SERVO = str(INSTANCES / "servo.csv")
+START = 1.0  # seconds that a process takes to begin
 SCRIPT = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]
 
 
@@ -161,26 +162,26 @@ def test_a_descent_goes_on_with_the_move_that_was_stopped(
 def test_killed_and_carried_on(tmp_path: Path) -> None:
     """Kill -9, then Ctrl-C, at random moments; each life carries on what the last one stored."""
     rng, store, out = np.random.default_rng(0), tmp_path / "run.ck", tmp_path / "answer.json"
-    ask = [*SCRIPT, "solve", SERVO, "--target", "class", "--folds", "blocks:10", "--gamma", "0.01,0.1", "--threads"]
-    ask += ["1", "-q", "--method", "joint"]
+    words = ["solve", SERVO, "--target", "class", "--folds", "blocks:10", "--gamma", "0.01,0.1", "--threads", "1"]
+    words += ["-q", "--method", "joint"]
     begin = time.monotonic()
-    done = subprocess.run([*ask, "--json", str(tmp_path / "whole.json")], capture_output=True)
-    assert done.returncode in (0, 3), done.stderr
-    length = time.monotonic() - begin
+    code = main([*words, "--json", str(tmp_path / "whole.json")])
+    assert code in (0, 3)
+    length = START + time.monotonic() - begin
     for kill in (signal.SIGKILL, signal.SIGINT):
         option = ["--resume", str(store)] if store.exists() else ["--checkpoint", str(store)]
-        process = subprocess.Popen([*ask, *option], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen([*SCRIPT, *words, *option], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(rng.uniform(0.2, 1.0) * length)
         process.send_signal(kill)
-        assert process.wait() in (done.returncode, 130, -kill)
+        assert process.wait() in (code, 130, -kill)
     option = ["--resume", str(store)] if store.exists() else ["--checkpoint", str(store)]
-    assert main([*ask[len(SCRIPT) :], *option, "--json", str(out)]) == done.returncode
+    assert main([*words, *option, "--json", str(out)]) == code
     assert claims(out.read_text()) == claims((tmp_path / "whole.json").read_text())
     left = {path.name for path in tmp_path.iterdir()} - {"run.ck", "answer.json", "whole.json"}
     assert all(name.startswith(TEMPORARY) for name in left)  # of a write that was killed
 
 
-@pytest.mark.parametrize("method", ["rounds", "algorithm1", "joint", "grid", "descent"])
+@pytest.mark.parametrize("method", ["rounds", "joint", *slow(["algorithm1", "grid", "descent"])])
 def test_a_run_with_threads_repeats(method: str) -> None:
     first, second = (prepared(method, "blocks:5", (0.01, 0.1), threads=3)[0] for _ in range(2))
     assert finish(first) == finish(second)
@@ -289,9 +290,11 @@ CHANGES: dict[str, Callable[[NDArray[Any]], NDArray[Any] | None]] = {
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("method", STORED_METHODS)
 def test_every_array_is_checked(method: str, change: str, tmp_path: Path) -> None:
-    good = dict(good_checkpoint(method))
+    good, seen = dict(good_checkpoint(method)), good_checkpoint("rounds").keys() if method != "rounds" else ()
     assert len(good) >= 12
     for name, array in good.items():
+        if name in seen:
+            continue
         altered = CHANGES[change](array)
         if altered is not None and altered.shape == array.shape and altered.dtype == array.dtype:
             continue  # text that is text already is another test's
