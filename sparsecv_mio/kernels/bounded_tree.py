@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.dense import copy_vector
-from sparsecv_mio.kernels.jit import NO_INDEX, njit
+from sparsecv_mio.kernels.jit import FIRST_INDEX, NO_INDEX, njit
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
 
 NEGLIGIBLE = 1e-17  # decrease of the objective, as a share of yy, below which a coefficient stays at its bound
@@ -402,14 +402,14 @@ def start(problem, levels, found, supports):
         Supports to offer.
     """
     m, root = problem.c.shape[0], levels.status[0]
-    if not _fit_columns(problem, levels, 0, found):
+    if not _fit_columns(problem, levels, FIRST_INDEX, found):
         return False
     for r in range(supports.shape[0]):
         for j in range(m):
             is_chosen = root[j] == INSIDE or (root[j] == FREE and supports[r, j])
             levels.status[1, j] = INSIDE if is_chosen else DROPPED
             levels.b[1, j] = 0.0
-        if not _fit_columns(problem, levels, 1, found):
+        if not _fit_columns(problem, levels, FIRST_INDEX + 1, found):
             return False
     for d in range(m):
         least = NO_INDEX
