@@ -8,12 +8,13 @@ BEFORE ?= main
 # of scikit-learn, whose threads spin while they wait.
 ONE_THREAD = NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-.PHONY: help setup peers demo test oldest newest solvers wheel lint docs bench bench-guard fuzz audit sbom locked lock clean
+.PHONY: help setup peers demo test slow oldest newest solvers wheel lint docs bench bench-guard fuzz audit sbom locked lock clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    solve the diabetes data by certified leave-one-out cross-validation"
 	@echo "make test    the test suite ($(JOBS) processes; make test JOBS=1 for one)"
+	@echo "make slow    the tests with the mark slow, which the workflow slow runs nightly"
 	@echo "make oldest  the quick suite with the oldest packages that pyproject.toml allows; make newest with the newest"
 	@echo "make solvers  the conformance suite with the locked packages, but the newest solvers"
 	@echo "make wheel   wheels with compiled kernels, for every Python at hand, into dist/"
@@ -51,9 +52,9 @@ demo: setup
 # worksteal: each begins with files of its own, so that both do not compile the same kernels.
 # What Python makes of sources is kept, whatever the shell says: else each process and each test that starts one would
 # parse all of them, packages (pip left them as they are) and tests among them.
-test: setup
+test slow: setup
 	$(ONE_THREAD) PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/bytecode \
-	  $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+	  $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(if $(filter slow,$@),-m slow)
 
 # The quick suite, of units and backends, with the ends of what pyproject.toml allows, in environments of their own: each
 # lower bound of a package is one that ran. Packages that those need in turn are the newest in both.
