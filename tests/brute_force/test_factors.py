@@ -353,7 +353,7 @@ def test_lists_of_branches_that_are_split(seed: int, monkeypatch: pytest.MonkeyP
 BLOCKS = slow(range(first, first + 50) for first in range(1000, 1400, 50))
 
 
-@pytest.mark.parametrize("seeds", [range(24), *BLOCKS])
+@pytest.mark.parametrize("seeds", [range(12), *slow([range(12, 24)]), *BLOCKS])
 def test_intervals_of_searches(seeds: range) -> None:
     for seed in seeds:
         assert check(seed) == "solved" or seed % 8 == 3 or seed >= 1000

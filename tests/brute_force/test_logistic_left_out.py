@@ -167,7 +167,7 @@ def test_a_fold_whose_rows_tell_columns_less_apart_has_columns_of_its_own(apart:
 
 
 ROUNDING = 1e-7  # of a CV error
-SEEDS = [0, 1, 2, 4, 5, *slow(range(6, 60))]
+SEEDS = [0, 1, 2, *slow(range(4, 60))]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

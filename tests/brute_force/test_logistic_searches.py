@@ -123,12 +123,12 @@ def test_sums_of_pairs_hold_the_truth_too(seed: int, monkeypatch: pytest.MonkeyP
 
 
 READINGS = (40, 80, 100, 200, 225)
-SOME = {5: (40, 100), 7: (80, 225), 10: (200,), 17: (100, 225)}
+QUICK = {7: (80, 225), 10: (200,)}
 
 
 @pytest.mark.parametrize(
     ("seed", "limits"),
-    [*SOME.items(), *slow((seed, READINGS) for seed in (*SOME, *range(20, 60)))],
+    [*QUICK.items(), *slow((seed, READINGS) for seed in (5, 7, 10, 17, *range(20, 60)))],
 )
 def test_records_of_sums_that_a_limit_cuts_short_are_verified(
     seed: int, limits: tuple[int, ...], monkeypatch: pytest.MonkeyPatch

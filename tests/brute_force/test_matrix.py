@@ -192,13 +192,14 @@ def test_budget_stops_with_valid_bounds() -> None:
             assert record.lower <= best.cv_error <= record.upper
 
 
-# decided cells whose errors were known to 1e-3 only, a refit called proved that was not, coefficients of seven digits
-HARD = (73, 101, 130, 440)
+# decided cells whose errors were known to 1e-3 only, a refit called proved that was not, coefficients of seven digits;
+# seed 101, of the same kind, takes as long as all others
+HARD = (73, 130, 440)
 
 
 @pytest.mark.parametrize(
     "seed",
-    [*HARD, *range(3), *slow(sorted({*range(3, 2000)} - {*HARD}))],
+    [*HARD, *slow(sorted({*range(2000)} - {*HARD}))],
 )
 def test_nearly_perfect_records_pass(seed: int) -> None:
     try:
@@ -209,7 +210,7 @@ def test_nearly_perfect_records_pass(seed: int) -> None:
     assert verify(Record.from_json(record.to_json()), data).failures == ()
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_reference_is_the_definition(seed: int) -> None:
     case = random_problem(seed, rows=20, columns=5)
     how = {"scale": case.scale, "intercept": case.intercept}

@@ -59,10 +59,10 @@ def drawn(rng: np.random.Generator) -> tuple[Any, dict[str, Any]]:
     return data, asked
 
 
-@pytest.mark.parametrize("seed", [0, *slow(range(1, 8))])
-def test_no_model_of_a_fold_is_farther_from_the_best_than_is_said(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "count"), [(0, 18), *slow((seed, 35) for seed in range(8))])
+def test_no_model_of_a_fold_is_farther_from_the_best_than_is_said(seed: int, count: int) -> None:
     rng, said = np.random.default_rng(seed), list[float]()
-    for _ in range(35):
+    for _ in range(count):
         data, asked = drawn(rng)
         stop = Stop(int(rng.integers(1, 4))) if asked.pop("stop", False) else None
         plan = sc.make_folds(asked["folds"], data)
@@ -79,7 +79,7 @@ def test_no_model_of_a_fold_is_farther_from_the_best_than_is_said(seed: int) -> 
         if true > 1e-6:
             report = sc.verify(replace(record, training_gap=0.5 * true), data)
             assert [one.field for one in report.failures] == ["training_gap"]
-    assert len(said) > 10 and min(said) < 0.05  # a stop leaves some answers without the number
+    assert len(said) > count // 4 and min(said) < 0.05  # a stop leaves some answers without the number
 
 
 class Stop:

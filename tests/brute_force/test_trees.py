@@ -217,7 +217,7 @@ def test_trees_that_may_end_early(sizes: dict[str, int], count: int, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("n", "p", "rho", "rows"), [(60, 60, 0.9, 0), (30, 80, 0.5, 0), (120, 60, 0.99, 0), (30, 80, 0.5, 1)]
+    ("n", "p", "rho", "rows"), [(30, 80, 0.5, 0), (120, 60, 0.99, 0), (30, 80, 0.5, 1), *slow([(60, 60, 0.9, 0)])]
 )
 def test_no_bound_is_below_the_root(n: int, p: int, rho: float, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     many_columns(monkeypatch)

@@ -11,6 +11,7 @@ import pytest
 from draws import ON_ROWS
 from engines import patch_all
 from numpy.typing import NDArray
+from slow import slow
 
 from sparsecv_mio import thresholds
 from sparsecv_mio.certificate.verify import verify
@@ -67,7 +68,7 @@ def test_best_subsets_by_rows(small: None, monkeypatch: pytest.MonkeyPatch) -> N
         assert not ours.proved or ours.support == theirs.support
 
 
-@pytest.mark.parametrize("method", ["rounds", "algorithm1", "bounds", "descent"])
+@pytest.mark.parametrize("method", ["rounds", "descent", *slow(["algorithm1", "bounds"])])
 def test_wide_data_form_no_matrix_of_all_columns(method: str) -> None:
     data = made(12, 9000, 4)
     tracemalloc.start()
