@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask_cluster import DaskCluster, dask_cluster
+from slow import slow
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from sparsecv_mio import parallel
@@ -119,7 +120,7 @@ def test_a_worker_is_killed_on_the_way(cluster: DaskCluster, plan: dict[str, obj
     pd.testing.assert_frame_equal(*(collect(one).drop(columns=["seconds", "cpu_seconds"]) for one in (there, here)))
 
 
-@pytest.mark.parametrize(("loss", "names"), [("logistic", ["sparsecv", "ridge"]), ("poisson", ["ridge"])])
+@pytest.mark.parametrize(("loss", "names"), [("logistic", ["sparsecv", "ridge"]), *slow([("poisson", ["ridge"])])])
 def test_classes_and_counts(
     cluster: DaskCluster, plan: dict[str, object], tmp_path: Path, loss: str, names: list[str]
 ) -> None:
@@ -215,7 +216,7 @@ def test_slices_of_one_search_are_sent(cluster: DaskCluster, monkeypatch: pytest
     assert seconds[0] > 0.1 * seconds[1]  # those of the workers are booked
 
 
-@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+@pytest.mark.parametrize("loss", ["poisson", *slow(["logistic"])])
 def test_trees_of_smooth_losses_are_sent(cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch, loss: str) -> None:
     sent, do = Counter[str](), Workers.do
 

@@ -228,7 +228,7 @@ def test_after_a_stop_estimates_enter_and_without_time_the_pair_predicts(monkeyp
     assert record.predict(large) == pytest.approx(replace(record, average=None).predict(large))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_whole_weights_are_repeated_rows_of_one_fold(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, p, folds = 24, 4, 4

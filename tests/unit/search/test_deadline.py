@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compilations import watched
+from slow import slow
 
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data import standard
@@ -365,7 +366,9 @@ def test_the_question_decides_what_is_compiled(how: dict[str, Any], p: int, kind
     assert len(asked) >= 2
 
 
-@pytest.mark.parametrize(("loss", "p"), [(Loss.SQUARED, 5), (Loss.SQUARED, 30), (Loss.LOGISTIC, 5), (Loss.POISSON, 30)])
+@pytest.mark.parametrize(
+    ("loss", "p"), [(Loss.SQUARED, 5), (Loss.SQUARED, 30), (Loss.LOGISTIC, 5), *slow([(Loss.POISSON, 30)])]
+)
 def test_a_search_compiles_nothing_after_it(loss: Loss, p: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_use, "_compiled", set())
     rng = np.random.default_rng(7)

@@ -212,8 +212,8 @@ def test_there_is_another_value_of_every_option() -> None:
     assert all({rule.option, rule.other} <= set(OTHER) and rule.why for rule in RULES)
 
 
-PAIRS = [  # every fourth one; the slow suite takes all
-    pytest.param(pair, marks=[pytest.mark.slow] if i % 4 else [], id="+".join(pair))
+PAIRS = [  # every eighth one; the slow suite takes all
+    pytest.param(pair, marks=[pytest.mark.slow] if i % 8 else [], id="+".join(pair))
     for i, pair in enumerate(combinations(OTHER, 2))
 ]
 

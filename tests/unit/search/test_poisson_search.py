@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_lines import changed
+from slow import slow
 
 import sparsecv_mio as sc
 from sparsecv_mio.certificate.records import Record
@@ -112,7 +113,7 @@ def test_the_command_line_says_what_is_certified(tmp_path: Path, capsys: pytest.
     assert "--loss poisson" in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize("loss", ["poisson", "logistic"])
+@pytest.mark.parametrize("loss", ["poisson", *slow(["logistic"])])
 def test_every_command_takes_it(loss: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The averaged model predicts by its coefficients; lists, a common subset and outer models are verified."""
     frame = table()
