@@ -179,6 +179,8 @@ def test_every_search_announces_that_it_compiles(
     monkeypatch.setattr(first_use, "_store", lambda purpose: None)
     assert run(command) == 0
     assert capsys.readouterr().err.count(COMPILING) == 1
+    if command[0] != "path":  # which is the quickest one
+        return
     monkeypatch.setattr(first_use, "_compiled", set())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -67,18 +67,18 @@ def test_archives(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.csv.gz", "a.csv.zip"])
 def test_what_unpacks_to_more_than_memory(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place, text = tmp_path / name, "a,y\n" + "1,2\n" * 100_000
+    place, text = tmp_path / name, "a,y\n" + "1,2\n" * 20_000
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     if name.endswith(".gz"):
         place.write_bytes(gzip.compress(text.encode()))
     else:
         with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as store:
             store.writestr("a.csv", text)
-    assert read_dataset(place, target="y").n == 100_000
+    assert read_dataset(place, target="y").n == 20_000
     gc.collect()
     assert not list(tmp_path.glob("sparsecv-*"))  # the unpacked text was here
-    monkeypatch.setattr(files, "all_memory", lambda: 300_000)
-    with pytest.raises(BadInput, match="unpacks to more than the 300,000 bytes of memory"):
+    monkeypatch.setattr(files, "all_memory", lambda: 60_000)
+    with pytest.raises(BadInput, match="unpacks to more than the 60,000 bytes of memory"):
         read_dataset(place, target="y")
 
 
