@@ -240,6 +240,9 @@ OTHERS = {  # formats that pandas can read, with its function
 }
 
 
+RECORD_START = re.compile(rb'\s*\{\s*"schema": *"sparsecv')  # first bytes of the JSON text of a record
+
+
 def resolve_target(path: str | Path, target: str | int | None) -> str | int:
     """Return the target of a file; the default is `y` for formats that store the target separately.
 
@@ -256,6 +259,7 @@ def resolve_target(path: str | Path, target: str | int | None) -> str | int:
     if target is not None:
         return target
     if Path(path).suffix.lower() not in MATRICES:
+        _refuse_record(Path(path))
         raise BadInput("target: no column is given; name the column to predict")
     return "y"
 
@@ -550,12 +554,27 @@ def _regular(path: str | Path) -> Iterator[Path]:
         raise BadInput(f"file {shown!r} does not fit in memory as numbers; keep fewer columns or rows") from error
 
 
+def _refuse_record(file: Path) -> None:
+    """Raise `BadInput` if a file is a record, such as one that `solve --json` wrote."""
+    try:
+        with file.open("rb") as stream:
+            is_record = RECORD_START.match(stream.read(100)) is not None
+    except OSError:  # other messages describe files that cannot be read
+        return
+    if is_record:
+        raise BadInput(
+            f"file {str(file)!r} is a record, not a table of data; give the data from which it was made (`report`, "
+            "`predict`, `plot` and `verify` take records)"
+        )
+
+
 def _known_kind(file: Path, how: Reading) -> str:
     """Return the format of a file; raise `BadInput` if it is not supported, or not with these options."""
     kind = text_tables.format_suffix(file)
     if kind in TEXT:
         return kind
     if kind in OTHERS:
+        _refuse_record(file)
         call = OTHERS[kind].format(file=repr(str(file)))
         python = f"in Python give sc.solve({call}, target=...)"
         raise BadInput(f"file {str(file)!r} must first be read with pandas; {python}, or save it as .csv")

@@ -23,6 +23,7 @@ FEW_ROWS = 10  # rows, below which a permutation of 1 to n may occur by chance
 GROUP_FOLDS = 10  # proposed folds of many subjects
 MAX_GROUPS_ALONE = 20  # subjects, up to which each one is proposed as a fold; 70 took up to eight times as long
 SURE_LEVELS = 8  # levels, from which a repeated column names subjects whatever its name
+IN_ORDER = "numbers the rows"
 ID = re.compile(r"(?i:(^|.*[_. -])(id|ids|uid|pid|sid|index|idx|row|rownames|obs|case|nr))|.*[a-z]I[dD]|")
 MAX_ROWS_PER_CODE = 10  # rows of a value on average, up to which a column such as `code` may name subjects
 _SUBJECTS = r"subject|subj|patient(en)?|person(en)?|participant|probande?n?|animal|mouse|rat|child|pupil|student"
@@ -95,12 +96,14 @@ def numbers_rows(column: RawColumn) -> str:
     if column.texts or column.has_empty or n < 4 or not np.all(numbers == np.rint(numbers)):
         return ""
     ranked = np.sort(numbers)
-    first = ranked[0]
-    if first in (0.0, 1.0) and np.array_equal(ranked, first + np.arange(n)):
-        in_order = np.array_equal(ranked, numbers)
-        if in_order or n >= FEW_ROWS:
-            return "numbers the rows" if in_order else f"holds {first:g} to {ranked[-1]:g}, each once: numbers the rows"
-    if column.name and ID.fullmatch(column.name) and np.all(np.diff(ranked) > 0.0):
+    first, last, in_order = float(ranked[0]), float(ranked[-1]), np.array_equal(ranked, numbers)
+    if np.array_equal(ranked, first + np.arange(n)):
+        if in_order and first in (0.0, 1.0):
+            return IN_ORDER
+        if not in_order and n >= FEW_ROWS and not YEAR.fullmatch(column.name):
+            return f"holds {first:.12g} to {last:.12g}, each once: {IN_ORDER}"
+    is_named = ID.fullmatch(column.name) or SUBJECT_CODE.fullmatch(column.name)
+    if column.name and is_named and np.all(np.diff(ranked) > 0.0):
         return "every row has a different value, and its name suggests that it only numbers the rows"
     return ""
 

@@ -42,6 +42,9 @@ from sparsecv_mio.data.number_format import DAYS, WORDS, describe_ambiguous, des
 from sparsecv_mio.data.readers import name_lines, read_raw, read_with_options
 from sparsecv_mio.data.reading_options import ABSENT, Reading, feature_names, order_text
 from sparsecv_mio.data.row_structure import (
+    FEW_ROWS,
+    ID,
+    IN_ORDER,
     SURE_LEVELS,
     Subjects,
     TimeOrder,
@@ -93,6 +96,10 @@ EXPOSURE = re.compile(
     r"(?i:(.*[_. -])?(exposures?|expo|offset|duration|days|hours|weeks|months|years|person[_. -]?years|population|pop|"
     r"km|miles|distance|area|holders?|insured|at[_. -]?risk|trials))"
 )
+
+
+TRIALS = re.compile(r"(?i:(.*[_. -])?(n|trials?|total|attempts|tested|examined|sampled|exposed|at[_. -]?risk))")
+MIN_EXCEEDING = 5.0  # rows whose target would exceed a column in random order, from which it may be trials
 
 
 @dataclass
@@ -162,6 +169,8 @@ class Inspection:
         True if the target may hold counts, for which Poisson loss is proposed.
     exposures : tuple of str
         Columns that may be the exposures of counts.
+    trials : str
+        Column that may hold the numbers of trials, if the target is a number of successes; empty if there is none.
     loss : Loss
         Loss of the proposed search.
     levels_alone : int
@@ -184,6 +193,7 @@ class Inspection:
     refused: str = ""
     counts: bool = False
     exposures: tuple[str, ...] = ()
+    trials: str = ""
     loss: Loss = DEFAULT_LOSS
     levels_alone: int = 0
 
@@ -344,8 +354,11 @@ def _with_target(inspection: Inspection, data: Dataset, of_target: TargetColumns
     data = with_offsets(as_counts(data) if counted else data, of_target)
     counts = counted or (not inspection.two_classes and _may_be_counts(data.y))
     exposures = _may_be_exposures(data) if counts and not of_target.names else ()
+    trials = "" if counted or inspection.two_classes or of_target.names else _find_trials(data)
+    exposures = tuple(name for name in exposures if name != trials)
     about = "" if counted else about
-    return replace(inspection, n=data.n, p=data.p, about_target=about, counts=counts, exposures=exposures), data
+    inspection = replace(inspection, n=data.n, p=data.p, about_target=about, counts=counts)
+    return replace(inspection, exposures=exposures, trials=trials), data
 
 
 def _with_folds(inspection: Inspection, data: Dataset, folds: str) -> Inspection:
@@ -712,7 +725,7 @@ def collect_answer_warnings(
         Intercept of this model.
     """
     notes = [_describe_duplicate_rows(data, folds), *_describe_factors_of_subjects(data, folds)]
-    notes += _describe_numbers_of_subjects(data, folds)
+    notes += [*_describe_numbers_of_subjects(data, folds), *_describe_row_numbers(data)]
     notes += [_describe_exposures(data), _describe_unsorted_dates(data, folds)]
     columns = {name: data.X[:, data.names.index(name)] for name in coefficients}
     if data.classes is not None and columns:
@@ -795,6 +808,19 @@ def _describe_numbers_of_subjects(data: Dataset, folds: FoldPlan) -> list[str]:
                 f"{subjects.option} holds all rows of a subject out together, --drop {quote_names([name])} omits the "
                 "column"
             )
+    return notes
+
+
+def _describe_row_numbers(data: Dataset) -> list[str]:
+    """Return a warning for each feature that only numbers the rows, by its name or because its order is random."""
+    cases, notes = data.split_into_cases()[0], []
+    for j, name in enumerate(cases.names if cases.n >= FEW_ROWS else ()):
+        some = cases.X[:NOTED_ROWS, j]
+        if not np.array_equal(some, np.rint(some)) or len(np.unique(some)) < len(some):
+            continue
+        why = numbers_rows(RawColumn(name, cases.X[:, j], np.zeros(cases.n, dtype=bool)))
+        if why and (why != IN_ORDER or ID.fullmatch(name)):
+            notes.append(f"feature {name!r}: {why}; --drop {quote_names([name])} leaves it out")
     return notes
 
 
@@ -915,6 +941,28 @@ def _may_be_exposures(data: Dataset) -> tuple[str, ...]:
     varying = [j for j in range(data.p) if data.X[:, j].min() > 0.0 and data.X[:, j].std() > 0.0]
     risen = {j: float(np.corrcoef(data.X[:, j], data.y)[0, 1]) for j in varying}
     return tuple(data.names[j] for j in varying if EXPOSURE.fullmatch(data.names[j]) or risen[j] >= RISES_WITH)
+
+
+def _find_trials(data: Dataset) -> str:
+    """Return the smallest whole-number feature that the target never exceeds, although unrelated numbers would.
+
+    A usual name of trials is enough. The name is empty if there is no such feature.
+    """
+    y = np.sort(data.y)
+    if y[0] < 0.0 or len(np.unique(y)) < 3 or not np.array_equal(y, np.rint(y)):
+        return ""
+    totals = dict[str, tuple[bool, float]]()
+    for j, name in enumerate(data.names):
+        sizes = data.X[:, j]
+        if sizes.min() < 1.0 or not np.array_equal(sizes, np.rint(sizes)) or np.any(data.y > sizes):
+            continue
+        expected = (
+            float(np.sum(data.n - np.searchsorted(y, sizes, side="right"))) / data.n
+        )  # larger ones of random rows
+        is_named = TRIALS.fullmatch(name) is not None
+        if expected >= MIN_EXCEEDING or is_named:
+            totals[name] = not is_named, float(sizes.sum())
+    return min(totals, key=totals.__getitem__, default="")
 
 
 def _describe_counts(name: str, y: FloatArray, values: FloatArray) -> str:

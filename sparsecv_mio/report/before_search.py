@@ -113,7 +113,7 @@ def _plan(inspection: Inspection, path: str) -> list[str]:
         left = f"{several(inspection.n, 'row')} and {several(inspection.p, 'feature')} remain"
         return [f"{left}: too few to cross-validate"]
     command, lines = _proposed_command(inspection, path), [*filter(None, [inspection.about_target])]
-    lines += [command, *_size_and_hope(inspection, inspection.loss)]
+    lines += [command, *_size_and_hope(inspection, inspection.loss), *_as_successes(inspection, path)]
     return [*lines, *_as_counts(inspection, path)] if inspection.counts else lines
 
 
@@ -148,6 +148,19 @@ def _size_and_hope(inspection: Inspection, loss: Loss) -> tuple[str, str]:
         answer = "the answer states which part of the grid is certified after 60 s"
         hope = f"expect an estimate in seconds; with --time-limit 60 {answer}"
     return size, hope
+
+
+def _as_successes(inspection: Inspection, path: str) -> list[str]:
+    """Return the command that fits the target as successes of the trials in another column."""
+    if not (name := inspection.trials):
+        return []
+    options = [option for option in inspection.options if option != FACTORS_TOGETHER]  # for squared error only
+    given = f"--loss {find_loss_of_values(Values.CLASSES)}", f"--trials {shlex.quote(name)}"
+    return [
+        f"the target is at most {name!r} in every row; if it counts successes of {name!r} trials, this command fits "
+        "their probability:",
+        _proposed_command(replace(inspection, options=(*options, *given)), path),
+    ]
 
 
 def _as_counts(inspection: Inspection, path: str) -> list[str]:

@@ -679,7 +679,8 @@ def _data_facts(data: DataInfo) -> Facts:
     """Return the size of the data, how they were read, and the units of the penalty."""
     reading, weight = data.reading, data.class_weight
     return facts(
-        ("rows", f"{data.n:,}"), ("feature columns", f"{data.p:,}"), ("target", data.target),
+        (f"rows{' of outcomes' if data.trials else ''}", f"{data.n:,}"), ("feature columns", f"{data.p:,}"),
+        ("target", data.target),
         ("weights", data.weights), ("exposures", data.exposure), ("offset", data.offset), ("trials", data.trials),
         ("class weight", weight and f"{weight}: both classes have equal weight"),
         ("read with", None if reading is None else _describe_reading(reading)),

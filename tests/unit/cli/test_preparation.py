@@ -87,6 +87,50 @@ def test_exposures_that_are_named_are_no_feature(tmp_path: Path, capfd: pytest.C
         assert f"--exposure: {said}" in capfd.readouterr().err
 
 
+def test_successes_of_trials_are_proposed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"x": np.round(rng.normal(size=60), 3), "eggs": rng.integers(3, 20, 60)})
+    frame["age"] = rng.integers(20, 60, 60)  # always larger, but no row of another order would exceed it
+    frame["hatched"] = rng.binomial(frame["eggs"], 0.5)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    assert run(["inspect", str(tmp_path / "a.csv"), "-t", "hatched"]) == 0
+    shown = " ".join(capfd.readouterr().out.split())
+    assert "the target is at most 'eggs' in every row; if it counts successes of 'eggs' trials" in shown
+    assert "'age' trials" not in shown and shown.count("--trials") == 1
+    command = re.search(r"sparsecv (solve \S+ --target hatched --loss logistic --trials eggs)", shown)
+    assert command is not None and run([*shlex.split(command[1]), "--tau", "1", "--gamma", "0.1", "-q"]) == 0
+    frame.rename(columns={"age": "n_trials"}).to_csv(tmp_path / "b.csv", index=False)  # a name is enough
+    assert run(["inspect", str(tmp_path / "b.csv"), "-t", "hatched"]) == 0
+    assert "successes of 'n_trials' trials" in " ".join(capfd.readouterr().out.split())
+    frame.assign(hatched=frame["hatched"] + 1, eggs=frame["eggs"].to_numpy()[::-1]).to_csv(
+        tmp_path / "c.csv", index=False
+    )
+    assert run(["inspect", str(tmp_path / "c.csv"), "-t", "hatched"]) == 0
+    assert "--trials" not in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "in_order", "is_noted"),
+    [
+        ("plot_id", 1, True, True),
+        ("subject_no", 10001, False, True),
+        ("t", 1, True, False),
+        ("year", 1950, False, False),
+    ],
+)
+def test_columns_that_number_the_rows_are_noted(
+    name: str, first: int, in_order: bool, is_noted: bool, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(1)
+    order = np.arange(40) if in_order else rng.permutation(40)
+    frame = pd.DataFrame({name: first + order, "x": rng.normal(size=40), "y": rng.normal(size=40)})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    assert run(["solve", str(tmp_path / "a.csv"), "-t", "y", "--tau", "1", "--gamma", "1", "-q"]) == 0
+    assert (f"--drop {name} leaves it out" in capfd.readouterr().err) == is_noted
+    assert run(["inspect", str(tmp_path / "a.csv"), "-t", "y"]) == 0
+    assert ("numbers the rows" in capfd.readouterr().out) == (is_noted or name == "t")
+
+
 def test_what_is_fitted_to_two_words_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     data, record = tmp_path / "data.csv", tmp_path / "r.json"
     X = np.random.default_rng(1).normal(size=(40, 2))

@@ -251,7 +251,12 @@ def test_numbers_of_the_rows() -> None:
     assert numbers_rows(column("a", shuffled)) == "holds 1 to 20, each once: numbers the rows"
     assert "its name suggests" in numbers_rows(column("patient_id", rng.permutation(1000)[:20].tolist()))
     assert "its name suggests" in numbers_rows(column("customerId", range(1001, 1021)))
+    assert numbers_rows(column("subject_no", [k + 10000 for k in shuffled])) == (
+        "holds 10001 to 10020, each once: numbers the rows"
+    )
+    assert "its name suggests" in numbers_rows(column("subject_id", [k + 1000 * (k > 9) + 10000 for k in shuffled]))
     others: list[tuple[str, Any]] = [
+        ("students", [k * k for k in shuffled]), ("year", [k + 1950 for k in shuffled]), ("x", range(5, 25)),
         ("a", [3, 1, 2, 4]), ("year", range(1950, 1970)), ("acid", [7, 9, 1, 5, 3]), ("id", [1, 2, 3, 3]),
         ("id", [1, 2, None, 4]), ("id", [0.5, 1.5, 2.5, 3.5]),
     ]  # fmt: skip

@@ -84,3 +84,15 @@ def test_tables_are_read_as_solve_reads_them(tmp_path: Path) -> None:
         near_optimal(data, "3", na="mean")
     with pytest.raises(BadInput, match="cross_validate needs a Dataset, .*; solve takes a frame or a file"):
         sc.cross_validate(frame, "3", gammas=[0.1], taus=[1])  # type: ignore[arg-type]
+
+
+def test_a_record_is_not_a_table(tmp_path: Path) -> None:
+    data = sc.Dataset.from_arrays(np.arange(24.0).reshape(12, 2) % 7, np.arange(12.0) % 5)
+    file = tmp_path / "answer.json"
+    sc.solve(data, folds=3, gammas=[0.1], taus=[1]).write_record(file)
+    for target in (None, "y"):
+        with pytest.raises(BadInput, match=r"answer.json' is a record, not a table of data; give the data from which"):
+            sc.near_optimal(file, target=target)
+    (tmp_path / "other.json").write_text('[{"a": 1}]')
+    with pytest.raises(BadInput, match="must first be read with pandas"):
+        sc.near_optimal(tmp_path / "other.json", target="a")

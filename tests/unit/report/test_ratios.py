@@ -13,7 +13,7 @@ import pytest
 import sparsecv_mio as sc
 from sparsecv_mio.certificate.accuracy import OVER, scatter_of_counts, scatter_of_successes
 from sparsecv_mio.data.weights import weighted_rows
-from sparsecv_mio.fits.criteria import glm_criteria
+from sparsecv_mio.fits.criteria import criteria, glm_criteria
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.report import record_words
 from sparsecv_mio.report.class_pictures import PredictedClasses, Reliability
@@ -133,6 +133,29 @@ def test_a_factor_has_one_degree_of_freedom_less_than_levels(intercept: str) -> 
     path = sc.best_subsets(data, loss="poisson", gammas=[1e-3], taus=[1], count=[data.names], intercept=intercept)
     (found,) = glm_criteria(path.path, data, intercept == "fold", path)
     assert found.aic == pytest.approx(found.deviance + 2 * 3)
+
+
+def test_degrees_of_freedom_are_the_rank_of_the_model_matrix() -> None:
+    """All levels of a factor as single features, a copied column, and units that differ by 1e12, as in statsmodels."""
+    models = pytest.importorskip("statsmodels.api")
+    rng = np.random.default_rng(3)
+    levels, x = np.eye(3)[rng.permutation(80) % 3], rng.normal(size=80)
+    counts = rng.poisson(np.exp(levels @ [0.0, 1.0, 2.0] + 0.3 * x)).astype(float)
+    columns = np.column_stack([levels, 1e6 * x, 1e-6 * x])
+    data = sc.Dataset.from_arrays(columns, counts, ["c=A", "c=B", "c=C", "x", "copy"])
+    path = sc.best_subsets(data, loss="poisson", gammas=[1e-8], taus=[4, 5])
+    theirs = models.GLM(
+        counts, models.add_constant(np.column_stack([levels[:, 1:], x])), models.families.Poisson()
+    ).fit()
+    for found, row in zip(glm_criteria(path.path, data, True, path), path.path, strict=True):
+        assert len(row.coefficients) == row.tau  # of which 3 are independent, in addition to the intercept
+        assert found.deviance == pytest.approx(theirs.deviance, rel=1e-5)
+        assert found.aic - found.deviance == pytest.approx(2 * 4) and found.scatter is not None
+        assert found.scatter.ratio == pytest.approx(theirs.pearson_chi2 / theirs.df_resid, rel=1e-4)
+    squares = sc.best_subsets(data, gammas=[1e-8], taus=[5])
+    (measures,) = criteria(squares.path, data, True, squares)
+    ols = models.OLS(counts, models.add_constant(np.column_stack([levels[:, 1:], x]))).fit()
+    assert measures.adjusted == pytest.approx(ols.rsquared_adj, rel=1e-5)
 
 
 def test_what_is_well_above_one() -> None:
