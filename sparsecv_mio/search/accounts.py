@@ -197,7 +197,7 @@ class Accounts:
     def _standing(self, excluded_before: BoolArray) -> _Standing:
         """Return the state of the subproblems, with some pairs already excluded by bound."""
         state, cells = self.state, self.state.cells
-        lower, upper = cells.lower.sum(axis=2), cells.upper.sum(axis=2)
+        lower, upper, _ = cells.sums()
         best = np.unravel_index(int(upper.argmin()), upper.shape)
         ceiling, gap, is_excluded = float(upper[best]), 1.0, excluded_before
         if np.isfinite(ceiling):

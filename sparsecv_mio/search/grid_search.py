@@ -6,9 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.search.accounts import Accounts
 from sparsecv_mio.search.answer.instability import StablePair
@@ -86,7 +84,6 @@ class GridSearch(Watched):
         self.name, problems = self.problems.name, self.problems
         self.plan = Plan.make(context, problems.full(0))
         self.state = GridState.unknown(state, problems.slip, self.plan.stores_objectives)
-        self.state.cells.set_recompute_function(self._show_again)
         self.accounts = Accounts(self.state)
         self.writer = Writer(self.state, self.plan, self.accounts)
         is_expired, waits = context.deadline.has_expired, self.plan.waits_for_all
@@ -136,16 +133,6 @@ class GridSearch(Watched):
     def is_model_open(self) -> bool:
         """Return True if a pair is scored and the best subset of the full data at the pair to report is not known."""
         return not FullDataModel(self.context).is_settled(self.state)
-
-    def _show_again(self, gamma: int, numbers: NDArray[np.int32]) -> tuple[FloatArray, FloatArray]:
-        """(K,) objectives and held-out losses of the supports that folds show, by their numbers in the pool."""
-        objective_upper, losses = np.full(len(numbers), np.inf), np.full(len(numbers), np.nan)
-        for number in np.unique(numbers).tolist():
-            support = self.state.cells.pool.supports[number]
-            values = self.problems.full(gamma).hold_out(support, self.context.deadline.has_expired)
-            here = numbers == number
-            objective_upper[here], losses[here] = values[0][here], values[1][here]
-        return objective_upper, losses
 
     # -- the interface `Watched`, which searches by descent have too --------------------------------------------------
 

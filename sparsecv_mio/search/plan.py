@@ -15,7 +15,6 @@ from sparsecv_mio.declared_options import plain_scalar
 from sparsecv_mio.search.deadline import SLICE_SHARE
 from sparsecv_mio.search.problems.protocol import Capability, FoldProblem
 from sparsecv_mio.search.state.context import Context
-from sparsecv_mio.search.state.fold_tables import has_rows_of_pairs
 from sparsecv_mio.thresholds import (
     FEW_FOLDS,
     FEWEST_FOLDS,
@@ -45,7 +44,7 @@ SUPPORTS_OF_SMALL = 1 << 17  # a size with at most this number of supports is so
 SETTINGS_OF_SOURCES = {  # settings that are False if a source is switched off; other code calls `Plan.uses`
     "fold supports": ("searches_folds_first",), "fold searches": ("searches_all_folds",),
     "fold samples": ("samples_folds",),
-    "full-data relaxations": ("relaxes_full_data",), "held-out lists": ("lists_held_out", "stores_sums"),
+    "full-data relaxations": ("relaxes_full_data",), "held-out lists": ("lists_held_out",),
     "left-out trees": ("leaves_folds_out",), "enclosures": ("encloses_folds",),
     "weighted relaxations": ("weighs_held_out",), "weighted trees": ("grows_weighted_trees",),
     "fold roots": ("grows_roots",), "fold relaxations": ("relaxes_folds",),
@@ -82,8 +81,6 @@ class Plan:
     # memory
     stores_objectives: bool = _setting(True, "-", "all",
         f"store bounds on training objectives (at most {MANY_FOLDS:,} folds, or one row per pair in the tables)")
-    stores_sums: bool = _setting(False, "-", "all",
-        "store only sums over folds (very many subproblems, and only the choice is requested)")
     streams_folds: bool = _setting(False, "-", "left-out trees",
         f"write the bounds of some folds at a time (more than {MANY_FOLDS:,} folds)")
     gammas_at_once: int = _setting(1, "gammas", "by_size, together",
@@ -147,8 +144,6 @@ class Plan:
         "a full-data tree has the node limit of this number of fold trees (at most 8, from timings)")
     list_folds: int = _setting(8, "folds", "held-out lists",
         "a list has the node limit of this number of fold trees (from timings)")
-    closed_share: float = _setting(0.5, "share", "held-out lists",
-        "the folds that a list leaves open are not solved one by one if they leave at most this share of the gap")
     relaxed_stride: int = _setting(4, "sizes", "full-data relaxations",
         "distance between the sizes that are relaxed; a relaxation also bounds all smaller sizes")
     tried_supports: int = _setting(SUPPORTS_TRIED, "supports", "left-out trees",
@@ -244,7 +239,6 @@ class Plan:
         folds, q = context.folds, context.data.q
         lists = Capability.HELD_OUT_LISTS in full.capabilities
         lists = lists and folds.k >= FEWEST_FOLDS and bool(folds.scores_all_left_out.all())
-        requests_all = context.needs_all_pairs or bool(context.stability) or context.all_shown
         return cls(
             n_threads=context.threads,
             lists_held_out=lists,
@@ -254,7 +248,6 @@ class Plan:
             relaxes_full_data=Capability.FULL_DATA_RELAXATIONS in full.capabilities,
             single_sizes=tuple(t for t, size in enumerate(context.grid.taus.tolist()) if full.has_one_support(size)),
             weighs_held_out=folds.k <= FEW_FOLDS,
-            stores_sums=has_rows_of_pairs(context.shape) and lists and not requests_all,
             full_data_folds=min(folds.k, 8),
             weighted_pairs=len(LEFT_OUT_WEIGHTS) * len(context.grid.gammas),
         )

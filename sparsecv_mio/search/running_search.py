@@ -56,7 +56,6 @@ from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.thresholds import has_large_matrices, is_very_wide
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.trees.without_ridge import standardize_and_check
-from sparsecv_mio.words import Model
 
 
 @dataclass(eq=False)
@@ -108,9 +107,8 @@ class RunningSearch:
         gammas, taus = self.grid.gammas.tolist(), self.grid.taus.tolist()
         data = standardize_and_check(question.dataset, options, gammas, taus, question.folds)
         request = options.request(self.grid)
-        all_shown = options.model is Model.AVERAGE or question.hooks.found is not None
         context = Context(
-            data, question.folds, self.grid, request, self.deadline, options.workers, self.hands, all_shown,
+            data, question.folds, self.grid, request, self.deadline, options.workers, self.hands,
             tuple(data.support_of(names) for names in question.starts if set(names) <= set(data.names)),
         )  # fmt: skip
         self.context = context

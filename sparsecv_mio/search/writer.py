@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, is_constant
 from sparsecv_mio.bounds.closed_form import held_out_error_bounds, training_loss_bound
-from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.accounts import Accounts
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.registry import find_source
 from sparsecv_mio.search.state.cells import Index
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.state.pairs import Pair, PairBounds
+from sparsecv_mio.search.state.pairs import PairBounds
 from sparsecv_mio.search.steps import (
     Findings,
     FullDataBounds,
@@ -30,7 +29,6 @@ from sparsecv_mio.search.steps import (
     WeightedBounds,
 )
 from sparsecv_mio.trees.subsets import BestSubsets
-from sparsecv_mio.units import SUM_RTOL
 
 
 def _subproblem_index(statement: SubproblemBounds) -> Index:
@@ -81,12 +79,8 @@ class Writer:
                 self._takers[type(statement)](self, statement, findings.step)
             self._take_first_subsets()
             self._count_tries(findings)
-        state.clear_cache()
         self._apply_implications()
         state.find_lowest_tries(self._touched)
-        for findings in group:
-            self._store_sums(findings)
-        state.clear_cache()
         if before is not None:
             self._record_rises(group, before)
 
@@ -204,12 +198,10 @@ class Writer:
 
     def _offer(self, part: Index, numbers: Any, held_out: FloatArray, objective: FloatArray, upper: FloatArray) -> None:
         """Offer supports, given by their numbers, to the subproblems of a part."""
-        state, table = self.state, self.state.objective_upper
-        if table.is_stored and not is_constant(upper):
-            table[part] = np.minimum(table[part], upper)
-        state.cells.offer(part, numbers, held_out, objective)
-        if isinstance(part[1], int):
-            table.share_equal(state.cells.value, *part[:2])
+        stored = self.state.objective_upper
+        if not (is_constant(stored) or is_constant(upper)):
+            stored[part] = np.minimum(stored[part], upper)
+        self.state.cells.offer(part, numbers, held_out, objective)
         self._touched[part[:2]] = True
 
     # -- implications -------------------------------------------------------------------------------------------------
@@ -224,15 +216,10 @@ class Writer:
             full_lower = state.all_rows.lower_bounds()
             self._touched |= full_lower > self._lower_before
             self._lower_before = None
-        sums = state.objective_upper.sums()
-        for g, t in np.argwhere(self._touched & np.isfinite(sums)).tolist():
-            least = state.context.folds.k * (full_lower[g, t] - state.slip) * (1.0 - SUM_RTOL)
-            state.cells.raise_sum(g, t, float(least - sums[g, t] * (1.0 + SUM_RTOL)))
-        rows = self._touched & ~np.isfinite(sums) & state.objective_upper.is_stored
-        for g in np.flatnonzero(rows.any(axis=1)).tolist():
-            taus = np.flatnonzero(rows[g])
-            for some in [taus] if not self.plan.stores_sums else taus[:, None]:  # one size at a time saves memory
-                self._raise_rows(g, some, full_lower[g, some])
+        if not is_constant(state.objective_upper):
+            for g in np.flatnonzero(self._touched.any(axis=1)).tolist():
+                taus = np.flatnonzero(self._touched[g])
+                self._raise_rows(g, taus, full_lower[g, taus])
 
     def _raise_rows(self, g: int, taus: np.ndarray, full_lower: np.ndarray) -> None:
         """Raise the lower bounds of some sizes at a gamma, fold by fold."""
@@ -244,26 +231,3 @@ class Writer:
             losses = held_out_error_bounds(weighted[:, g : g + 1, taus], upper[None, :, fold] + state.slip)[0]
             bounds[:, fold] = np.maximum(bounds[:, fold], losses)
         state.cells.narrow(place, bounds if len(taus) > 1 else bounds[0], np.inf)
-
-    def _store_sums(self, findings: Findings) -> None:
-        """Store sums of a pair instead of its folds, if the plan does so and the pair is not being solved."""
-        step = findings.step
-        if not self.plan.stores_sums:
-            return
-        for statement in findings.statements:
-            if isinstance(statement, SupportInFolds):
-                self._store_sum((statement.gamma, statement.tau), False)
-            elif isinstance(statement, SubproblemBounds) and np.isfinite(step.cutoff):
-                pair = statement.gamma, statement.taus[0]
-                self._store_sum(pair, bool(self.state.cells.lower.sum(axis=2)[pair] >= step.cutoff))
-
-    def _store_sum(self, pair: Pair, intervals: bool) -> None:
-        """Store the sum of the shown losses of a pair, and the sums of its intervals if `intervals`."""
-        state, cells, scored = self.state, self.state.cells, self.state.context.scored_weights
-        shown, is_error_known = cells.nominal[pair], cells.standard_error(*pair) is not None
-        if cells.decided[pair].any() or not (is_error_known or np.isfinite(shown).all()):
-            return  # losses that a limit has prevented are shown later, and their standard error needs all folds
-        has_error = scored.has_standard_error and not is_error_known
-        error = standard_error(shown, scored.by_fold, scored.times) if has_error else np.nan
-        state.objective_upper.store_for_all(*pair, float(state.objective_upper[pair].max()))
-        cells.hold_sums(*pair, error, intervals)

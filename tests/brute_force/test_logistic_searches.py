@@ -27,7 +27,6 @@ from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.search.api import cross_validate, solve
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.initial_supports import SupportsInFolds
-from sparsecv_mio.search.state import cells, fold_tables
 from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Grid, find_winner
 from sparsecv_mio.search.steps import Step
@@ -115,8 +114,7 @@ def test_every_interval_holds_the_truth(first: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, *slow(range(1, 60))])
-def test_sums_of_pairs_hold_the_truth_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
+def test_blocks_of_folds_hold_the_truth_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(glm_left_out, "FEW", 1 + seed % 2 * (1 << 26))
     monkeypatch.setattr(glm_left_out, "FOLDS_AT_ONCE", (7, 1 << 14)[seed % 4 // 2])
     judged(seed, gap=(1e-4, 1e-3, 3e-2)[seed % 3])
@@ -130,11 +128,8 @@ QUICK = {7: (80, 225), 10: (200,)}
     ("seed", "limits"),
     [*QUICK.items(), *slow((seed, READINGS) for seed in (5, 7, 10, 17, *range(20, 60)))],
 )
-def test_records_of_sums_that_a_limit_cuts_short_are_verified(
-    seed: int, limits: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_that_a_limit_cuts_short_are_verified(seed: int, limits: tuple[int, ...]) -> None:
     """Of one in twenty the standard error was left out though the folds of the pair were there."""
-    monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
     try:
         case = many_folds_case(seed)
     except BadInput:
@@ -153,35 +148,12 @@ def test_steps_late_in_a_limit_hold_the_truth_and_end_in_a_proof(seed: int, monk
     assert judged(seed) in ("", "proved")
 
 
-def test_estimates_of_sums_of_pairs_are_those_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Folds of a size that has one support show what it leaves out, though many objectives are the largest one."""
-    case = many_folds_case(100136, 2)
-    case.how["gap"] = 1e-3
-    plain = case.solved()
-    monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
-    by_sums = case.solved()
-    for one, other in zip(plain.table, by_sums.table, strict=True):
-        assert other.cv_error == pytest.approx(one.cv_error, rel=1e-6), one.tau
-        assert other.standard_error == pytest.approx(one.standard_error, rel=1e-6), one.tau
-
-
-@pytest.mark.parametrize("by_pairs", [1, 1 << 19])
-def test_averages_of_pairs_with_open_folds_are_verified(by_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold_tables, "BY_PAIRS", by_pairs)
+def test_averages_of_pairs_with_open_folds_are_verified() -> None:
     case = many_folds_case(100136, 2)
     case.how["gap"] = 1e-3
     record = case.solved(model="average")
     found = verify(record, case.data)
     assert found.ok, found.failures[:2]
-
-
-def test_a_checkpoint_of_sums_without_an_upper_end_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
-    table, same = (cells.CellTable.empty(1, 2, 30, by_pairs=True) for _ in range(2))
-    table.hold_sums(0, 1, np.nan, intervals=True)
-    same.check(table.archive(), 3)
-    same.fill(table.archive())
-    assert np.isinf(same.upper.sum(axis=2)).all()
 
 
 def test_folds_are_decided_by_a_tree_on_all_rows() -> None:

@@ -431,9 +431,7 @@ class _Reported:
 
     def standard_error(self, g: int, t: int) -> float | None:
         """Return the standard error of h over folds; None if it is undefined or not yet known."""
-        errors, scored, of_sum = self._errors_of_folds(g, t), self.scored, self.cells.standard_error(g, t)
-        if of_sum is not None:
-            return of_sum * self.unit if scored.has_standard_error and np.isfinite(of_sum) else None
+        errors, scored = self._errors_of_folds(g, t), self.scored
         has_error = scored.has_standard_error and bool(np.isfinite(errors).all())
         return standard_error(errors * self.unit, scored.by_fold, scored.times) if has_error else None
 

@@ -82,7 +82,7 @@ def _supports_in_folds(state: GridState, plan: Plan, wanted: BoolArray, is_late:
     if plan.holds_out:
         yield from SupportsInFolds().steps(state, plan, wanted)
     else:
-        is_missing = ~np.isfinite(state.cells.nominal.sum(axis=2)) & state.has_supports[:, None]
+        is_missing = ~np.isfinite(state.bounds().nominal) & state.has_supports[:, None]
         yield from SupportFits().steps(state, plan, wanted & is_missing)
 
 
@@ -90,7 +90,7 @@ def _fold_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: boo
     """Yield local searches in folds, at increasing sizes of a gamma, until the estimates of the gamma have risen."""
     if not plan.searches_folds_first:
         return
-    sums = np.asarray(state.cells.nominal.sum(axis=2))
+    sums = state.bounds().nominal
     first = max(int(np.argmin(sums.min(axis=0))) - plan.max_rises, 0)
     for g in np.flatnonzero(wanted.any(axis=1)).tolist():
         smallest, n_rises = np.inf, 0

@@ -71,7 +71,7 @@ def _bounds(state: GridState, plan: Plan) -> Iterator[Step]:
     if plan.leaves_folds_out:
         yield from LeftOutTrees().steps(state, plan, state.tried.list_stage < BOUNDED, 0)
     if not plan.leaves_folds_out or not (state.tried.list_stage < BOUNDED).any():
-        yield from SupportFits().steps(state, plan, ~np.isfinite(state.cells.nominal.sum(axis=2)))
+        yield from SupportFits().steps(state, plan, ~np.isfinite(state.bounds().nominal))
 
 
 def _first_trees(state: GridState, plan: Plan, ends_excluded: bool) -> Iterator[Step]:

@@ -260,7 +260,7 @@ def _target(state: GridState, plan: Plan, aim: Aim, tries: int, cutoffs: FloatAr
             reached = cutoffs[t : last + 1]
             return (g, last), float(np.max(reached[reached <= uppers[last]]))
     elif not is_tried[t]:
-        lower_sums = state.cells.lower.sum(axis=2)[g]
+        lower_sums = state.bounds().lower[g]
         sums_lower = np.asarray(state.cells.lower[aim.pair]) + np.asarray(state.objective_upper[aim.pair])
         for last in np.flatnonzero((lower_sums < aim.cutoff) & ~is_tried)[::-1].tolist():
             rise = np.maximum(uppers[last] - sums_lower, 0.0).sum()  # the bound at a larger size may be too weak

@@ -31,12 +31,9 @@ class ListStep(Step):
     ----------
     upper : float
         Upper bound on the objective of the full data.
-    gap_left : float
-        Relative gap that may stay open in a solved pair; 0 for none.
     """
 
     upper: float
-    gap_left: float
 
 
 class HeldOutLists:
@@ -52,13 +49,12 @@ class HeldOutLists:
             shown = (state.cells.pool.supports[number] for number in numbers)
             best = state.full_support(aim.pair)
             supports = (best, *(support for support in shown if len(support) == len(best)))
-            gap_left = plan.closed_share * state.context.gap if plan.stores_sums else 0.0
             nodes = plan.node_limit(tries, plan.list_folds)
-            yield self.step(state, aim.pair, supports, nodes, aim.cutoff, n_threads, tries, gap_left)
+            yield self.step(state, aim.pair, supports, nodes, aim.cutoff, n_threads, tries)
 
     def step(
         self, state: GridState, pair: Pair, supports: tuple, node_limit: int, cutoff: float, n_threads: int = 1,
-        tries: int = 0, gap_left: float = 0.0,
+        tries: int = 0,
     ) -> Step:  # fmt: skip
         """Return the step that refits some supports with each fold of a pair held out.
 
@@ -74,13 +70,13 @@ class HeldOutLists:
             Node limit of the list; 0 for no list.
         cutoff : float
             Sum of lower bounds to reach; inf to solve the folds.
-        n_threads, tries, gap_left
+        n_threads, tries
             As of :class:`ListStep`.
         """
         (g, t), size = pair, int(state.context.grid.taus[pair[1]])
         return ListStep(
             self.name, g, (t,), ALL_FOLDS, (size,), supports, node_limit, cutoff, n_threads, tries,
-            upper=state.full_subset(pair).upper, gap_left=gap_left,
+            upper=state.full_subset(pair).upper,
         )  # fmt: skip
 
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
@@ -95,7 +91,7 @@ class HeldOutLists:
         least, most = near_best.bound_all_fits(step.upper) if solves else near_best.unknown_bounds()
         if step.node_limit:
             is_complete = _fill_list(near_best, step, np.inf if is_single else None, most)
-            if solves and is_complete and not _is_nearly_closed(near_best, least, most, step.gap_left):
+            if solves and is_complete:
                 near_best.tighten_unlisted_folds(least, most, partial(_enclose, problems, step, is_expired))
         statements: list[Statement] = [_state_pair(near_best, step, least, most, solves and step.node_limit > 0)]
         if near_best.best is not None:
@@ -125,15 +121,6 @@ def _fill_list(near_best: HeldOutList, step: ListStep, cutoff: float | None, mos
         if not np.isfinite(cutoff):
             return False
     return near_best.list_supports(cutoff, step.node_limit, step.n_threads)
-
-
-def _is_nearly_closed(near_best: HeldOutList, least: FloatArray, most: FloatArray, gap_left: float) -> bool:
-    """Return True if the folds that a list leaves open leave at most the relative gap `gap_left`."""
-    if gap_left == 0.0:
-        return False
-    folds = near_best.bound_folds(least, most)
-    lower, upper = float(folds.lower.sum()), float(folds.upper.sum())
-    return bool(upper < np.inf and upper - lower <= gap_left * upper)
 
 
 def _enclose(

@@ -41,10 +41,7 @@ class InitialSupports:
         starts = (*state.context.starts, *found)
         taus = state.context.grid.taus
         for g in find_open_gammas(wanted, state.has_supports):
-            yield Step(
-                self.name, g, tuple(range(len(taus))), FULL_DATA, tuple(taus.tolist()), starts,
-                exchanges=not (subsets and plan.stores_sums),
-            )  # fmt: skip
+            yield Step(self.name, g, tuple(range(len(taus))), FULL_DATA, tuple(taus.tolist()), starts)
 
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Search the full data from the supports of the step."""
@@ -77,16 +74,14 @@ class SupportsInFolds:
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the pairs whose full-data support was not fitted in the folds, some sizes of a gamma at a time."""
         wanted = wanted & state.has_supports[:, None] & ~state.tried.is_offered
-        taus, n_together = state.context.grid.taus.tolist(), 1 if plan.stores_sums else len(state.context.grid.taus)
         for g in find_open_gammas(wanted, ~state.has_supports):
-            open_taus = [t for t in np.flatnonzero(wanted[g]).tolist() if not state.is_bounded((g, t))]
-            for begin in range(0, len(open_taus), n_together):
-                some = tuple(open_taus[begin : begin + n_together])
+            some = tuple(t for t in np.flatnonzero(wanted[g]).tolist() if not state.is_bounded((g, t)))
+            if some:
+                sizes = tuple(state.context.grid.taus[list(some)].tolist())
                 supports = tuple(state.full_support((g, t)) for t in some)
                 yield SupportsStep(
-                    self.name, g, some, ALL_FOLDS, tuple(taus[t] for t in some), supports,
-                    hides_losses=plan.searches_folds_first,
-                )  # fmt: skip
+                    self.name, g, some, ALL_FOLDS, sizes, supports, hides_losses=plan.searches_folds_first
+                )
 
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Hold every fold out of the supports; losses are not shown if each fold is searched separately."""

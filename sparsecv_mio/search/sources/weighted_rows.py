@@ -83,7 +83,7 @@ class WeightedTrees:
         """
         if not plan.grows_weighted_trees:
             return
-        tries, sums = state.tried.weighted_tries, state.cells.lower.sum(axis=2)
+        tries, sums = state.tried.weighted_tries, state.bounds().lower
         rise = np.where(wanted, np.maximum(aims - sums, 0.0), 0.0)
         shown = np.where(np.isfinite(state.cells.nominal), state.cells.nominal, 0.0)
         missing = np.where(state.cells.final, 0.0, np.maximum(shown - state.cells.lower, 0.0))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.search.state.fold_tables import Archive, FoldTable, make_constant, make_table
+from sparsecv_mio.search.state.cells import Archive
 
 DONE = 127  # instead of a number of tries: more work cannot state more
 LAST_TRY = DONE - 1  # number of earlier tries of a tree without a limit, which solves its target
@@ -41,13 +41,13 @@ class Attempts:
 
     Attributes
     ----------
-    tree_tries : (G, T, K) table of int
+    tree_tries : (G, T, K) int array
         Number of trees of each subproblem.
-    fitted : (G, T, K) table of int
+    fitted : (G, T, K) int array
         Numbers of the supports that were fitted with bounds on their objectives; -1 for none.
-    is_searched : (G, T, K) table of bool
+    is_searched : (G, T, K) bool array
         Subproblems with their own local search.
-    weighted_tries : (G, T, K) table of int
+    weighted_tries : (G, T, K) int array
         Number of held-out-weighted trees that raised a subproblem less than requested.
     is_enclosed, is_weighted : (K,) bool arrays
         Folds that were enclosed by their ridge balls; folds with held-out-weighted relaxations.
@@ -88,10 +88,10 @@ class Attempts:
         Largest number of earlier tries of a target that was tried: other targets go on from there.
     """
 
-    tree_tries: FoldTable = _array("gtk", 0, np.int8, DONE)
-    fitted: FoldTable = _array("gtk", -1, np.int32)
-    is_searched: FoldTable = _array("gtk", False, bool)
-    weighted_tries: FoldTable = _array("gtk", 0, np.int8, DONE)
+    tree_tries: NDArray[np.int8] = _array("gtk", 0, np.int8, DONE)
+    fitted: NDArray[np.int32] = _array("gtk", -1, np.int32)
+    is_searched: BoolArray = _array("gtk", False, bool)
+    weighted_tries: NDArray[np.int8] = _array("gtk", 0, np.int8, DONE)
     is_enclosed: BoolArray = _array("k", False, bool)
     is_weighted: BoolArray = _array("k", False, bool)
     is_looked_at: BoolArray = _array("gt", False, bool)
@@ -115,15 +115,13 @@ class Attempts:
     round: IntArray = _array("", largest=DONE)
 
     @classmethod
-    def make_empty(cls, shape: tuple[int, int, int], by_pairs: bool, stores_fits: bool) -> Attempts:
+    def make_empty(cls, shape: tuple[int, int, int], stores_fits: bool) -> Attempts:
         """Return the attempts before any work.
 
         Parameters
         ----------
         shape : (int, int, int)
             Numbers of gammas, sizes and folds.
-        by_pairs : bool
-            True if tables store rows only for pairs whose folds differ.
         stores_fits : bool
             True if `fitted` is stored.
         """
@@ -131,14 +129,11 @@ class Attempts:
         arrays: dict[str, Any] = {}
         for attribute in fields(cls):
             axes, fill, dtype = attribute.metadata["axes"], attribute.metadata["fill"], attribute.metadata["dtype"]
-            if axes == "gtk":
-                is_constant = attribute.name == "fitted" and not stores_fits
-                number = dtype.type(fill)
-                arrays[attribute.name] = (
-                    make_constant(shape, number) if is_constant else make_table(shape, fill, dtype, by_pairs)
-                )
-            else:
-                arrays[attribute.name] = np.full([lengths[axis] for axis in axes], fill, dtype=dtype)
+            is_stored = stores_fits or attribute.name != "fitted"
+            lengths_of_axes = [lengths[axis] for axis in axes]
+            arrays[attribute.name] = (
+                np.full(lengths_of_axes, fill, dtype) if is_stored else np.broadcast_to(dtype.type(fill), shape)
+            )
         return cls(**arrays)
 
     def count_first_trees(self, taus: tuple[int, ...], n_trees: int, n_nodes: int, cpu_seconds: float) -> None:
@@ -150,11 +145,7 @@ class Attempts:
 
     def pack(self) -> Archive:
         """Return all stored arrays."""
-        packed: Archive = {}
-        for attribute in _stored_fields():
-            array = getattr(self, attribute.name)
-            packed |= array.pack(attribute.name) if isinstance(array, FoldTable) else {attribute.name: np.array(array)}
-        return packed
+        return {attribute.name: np.array(getattr(self, attribute.name)) for attribute in _stored_fields()}
 
     def check(self, archive: Mapping[str, NDArray[Any]], n_supports: int) -> None:
         """Raise `CorruptStore` if an array of an archive is out of range.
@@ -167,7 +158,7 @@ class Attempts:
             Number of supports in the pool.
         """
         for attribute in _stored_fields():
-            array, dtype = self._unpack(attribute.name, archive), attribute.metadata["dtype"]
+            array, dtype = archive[attribute.name], attribute.metadata["dtype"]
             largest = n_supports - 1 if attribute.name == "fitted" else attribute.metadata["largest"]
             largest = LARGEST.get(dtype.kind, 1) if largest is None else largest
             if not bool(((array >= min(attribute.metadata["fill"], 0)) & (array <= largest)).all()):
@@ -177,14 +168,8 @@ class Attempts:
         """Take over an archive that was checked."""
         for attribute in _stored_fields():
             array = getattr(self, attribute.name)
-            if isinstance(array, FoldTable):
-                array.become(array.unpack(attribute.name, archive))
-            else:
+            if array.flags.writeable:
                 array[...] = archive[attribute.name]
-
-    def _unpack(self, name: str, archive: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-        array = getattr(self, name)
-        return np.asarray(array.unpack(name, archive)) if isinstance(array, FoldTable) else archive[name]
 
 
 def _stored_fields() -> list[Field[Any]]:

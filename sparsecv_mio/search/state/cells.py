@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import chain
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray, is_constant
 from sparsecv_mio.errors import Contradiction, CorruptStore
-from sparsecv_mio.search.state.fold_tables import Archive, FoldTable, make_constant, make_table
 from sparsecv_mio.units import CROSSING_RTOL, TINY
 
 ALL_ROWS = -1  # instead of a fold: no row is held out
@@ -97,13 +93,13 @@ def locate_supports(columns: IntArray, supports: Sequence[IntArray]) -> list[Int
 
 
 Arrays = Mapping[str, NDArray[Any]]
-OF_ANY_LENGTH = ".at", ".rows"  # endings of the arrays of tables that store rows of pairs
+Archive = dict[str, NDArray[Any]]  # arrays of a checkpoint, by name
 
 
 def check_like(state: Arrays, like: Arrays, free: Sequence[str] = ()) -> None:
     """Raise `CorruptStore` unless the state has all arrays of `like`, with their types and shapes.
 
-    Arrays in `free`, and rows of pairs, may have any length, with the dimensions of `like`.
+    Arrays in `free` may have any length, with the dimensions of `like`.
 
     Parameters
     ----------
@@ -118,8 +114,7 @@ def check_like(state: Arrays, like: Arrays, free: Sequence[str] = ()) -> None:
         stored = state[name]
         if stored.dtype.kind != model.dtype.kind or stored.dtype.itemsize > 8 and stored.dtype.kind != "U":
             raise CorruptStore(f"its array `{name}` has the type {stored.dtype} instead of {model.dtype}")
-        any_length = name in free or name.endswith(OF_ANY_LENGTH)
-        if stored.ndim != model.ndim or not (any_length or stored.shape == model.shape):
+        if stored.ndim != model.ndim or not (name in free or stored.shape == model.shape):
             raise CorruptStore(f"its array `{name}` has the shape {stored.shape} instead of {model.shape}")
 
 
@@ -160,7 +155,6 @@ def select_by_prefix(name: str, state: Arrays) -> dict[str, NDArray[Any]]:
 Where = tuple[int, int, int]  # gamma, tau, fold
 Index = Any  # numpy index of subproblems of the table
 Floats = FloatArray | Sequence[float] | float
-ShownAgain = Callable[[int, NDArray[np.int32]], tuple[FloatArray, FloatArray]]
 Numbers = NDArray[np.int32] | int
 MANY_CELLS = STORE_BYTES // 16  # number of subproblems beyond which training objectives of solved ones are not stored
 STORED = ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support")
@@ -201,7 +195,7 @@ class SupportPool:
         return number
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class CellTable:
     """Intervals of held-out losses by (gamma, tau, fold), in standard units; the search fills them in place.
 
@@ -232,33 +226,30 @@ class CellTable:
         subproblems it is 0 everywhere and takes no memory. A checkpoint stores it with the state of a search.
     pool : SupportPool
         Distinct supports, since folds share few.
-    standard_errors : dict of (gamma, tau) to float
-        Standard error of the sum of `nominal` over folds, for pairs that are stored as sums; nan if no longer known.
-    shown_again : callable, optional
-        Function of an index of gamma and the (K,) supports that the folds of a pair show. It computes their training
-        objectives and held-out losses again, inf and nan if the time is over. Writers call it for pairs stored as sums.
+    n_writes : (G, T) int array
+        Number of writes to the subproblems of each pair; `sums` adds up a pair again after a write.
     lock : RLock
         Lock of every writer; hold it to read several arrays that must be consistent, or use `copy`.
     """
 
-    lower: FoldTable
-    upper: FoldTable
-    nominal: FoldTable
-    value: FoldTable
+    lower: FloatArray
+    upper: FloatArray
+    nominal: FloatArray
+    value: FloatArray
     ties: dict[Where, float]
-    decided: FoldTable
-    final: FoldTable
-    branched: FoldTable
-    support: FoldTable
-    floor: FoldTable
+    decided: BoolArray
+    final: BoolArray
+    branched: BoolArray
+    support: NDArray[np.int32]
+    floor: FloatArray
     pool: SupportPool
+    n_writes: IntArray
     others: dict[Where, tuple[int, ...]] = field(default_factory=dict)
-    standard_errors: dict[tuple[int, int], float] = field(default_factory=dict)
-    shown_again: ShownAgain | None = None
     lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    _summed: tuple[IntArray, FloatArray] | None = None  # number of writes before each sum, and sums
 
     @classmethod
-    def empty(cls, gammas: int, taus: int, folds: int, values: bool = False, by_pairs: bool = False) -> CellTable:
+    def empty(cls, gammas: int, taus: int, folds: int, values: bool = False) -> CellTable:
         """Return a table without any information.
 
         Parameters
@@ -267,40 +258,35 @@ class CellTable:
             Numbers of gammas, taus and folds.
         values : bool
             True if training objectives of all subproblems are needed, however many there are.
-        by_pairs : bool
-            True if tables of very many subproblems store rows only for pairs whose folds differ; this suits searches
-            that solve pairs one after the other, and not all at once.
         """
-        shape = (gammas, taus, folds)
-        stored = values or gammas * taus * folds <= MANY_CELLS
-        filled = partial(make_table, by_pairs=by_pairs)
+        shape, is_small = (gammas, taus, folds), gammas * taus * folds <= MANY_CELLS
         return cls(
-            lower=filled(shape, 0.0, better=max),
-            upper=filled(shape, np.inf, better=min),
-            nominal=filled(shape, np.inf),
-            value=filled(shape, np.inf) if stored else make_constant(shape, np.inf),
+            lower=np.zeros(shape),
+            upper=np.full(shape, np.inf),
+            nominal=np.full(shape, np.inf),
+            value=np.full(shape, np.inf) if values or is_small else np.broadcast_to(np.inf, shape),
             ties={},
-            decided=filled(shape, False, bool),
-            final=filled(shape, False, bool),
-            branched=filled(shape, False, bool),
-            support=filled(shape, 0, np.int32),
-            floor=filled(shape, 0.0) if gammas * taus * folds <= MANY_CELLS else make_constant(shape, 0.0),
+            decided=np.zeros(shape, dtype=bool),
+            final=np.zeros(shape, dtype=bool),
+            branched=np.zeros(shape, dtype=bool),
+            support=np.zeros(shape, dtype=np.int32),
+            floor=np.zeros(shape) if is_small else np.broadcast_to(0.0, shape),
             pool=SupportPool(),
+            n_writes=np.zeros(shape[:2], dtype=np.int64),
         )
 
     def copy(self) -> CellTable:
         """Return a copy of the present state, for any thread; the pool, which only grows, is shared."""
         with self.lock:
-            tables = {name: getattr(self, name).copy() for name in (*STORED, "floor")}
-            return CellTable(
-                **tables, ties=dict(self.ties), pool=self.pool, others=dict(self.others),
-                standard_errors=dict(self.standard_errors), shown_again=self.shown_again,
-            )  # fmt: skip
+            arrays = {name: getattr(self, name) for name in (*STORED, "floor", "n_writes")}
+            arrays = {name: array if is_constant(array) else array.copy() for name, array in arrays.items()}
+            return CellTable(**arrays, ties=dict(self.ties), pool=self.pool, others=dict(self.others))
 
     def withdraw(self, fold: int) -> None:
         """Remove the intervals of a fold that independent arithmetic has refuted; no other method widens intervals."""
         with self.lock:
             self.lower[:, :, fold], self.upper[:, :, fold], self.decided[:, :, fold] = 0.0, np.inf, False
+            self.n_writes += 1
             for notes in (self.ties, self.others):
                 for where in [where for where in notes if where[2] == fold]:
                     del notes[where]
@@ -342,7 +328,7 @@ class CellTable:
         """
         lower, slip = max(lower, 0.0), max(upper - lower - tie, 0.0)
         first, *others = [support] if isinstance(support, int) else support
-        with self._with_rows(where, lambda: False):
+        with self.lock:
             below, above = float(self.lower[where]), float(self.upper[where])
             for low, high in (
                 (lower, nominal), (nominal, upper), (below, nominal + slip), (nominal - slip, above)
@@ -351,6 +337,7 @@ class CellTable:
                     self._contradict(where, low, high)
             if self.decided[where]:
                 return
+            self.n_writes[where[:2]] += 1
             self.lower[where], self.upper[where] = min(max(below, lower), nominal), max(min(above, upper), nominal)
             self.nominal[where], self.support[where] = nominal, first
             if self._has_stored_values:
@@ -391,7 +378,7 @@ class CellTable:
         branched : bool array or bool
             True where a tree was needed.
         """
-        with self._with_rows(part, lambda: False) if np.any(sure) else self.lock:
+        with self.lock:
             sure = sure & ~self.decided[part]
             errors, low, high = nominal[sure], np.maximum(lower, 0.0)[sure], upper[sure]
             below, above, slip = self.lower[part][sure], self.upper[part][sure], high - low
@@ -399,6 +386,7 @@ class CellTable:
             self._agree(part, errors, high, sure)
             self._agree(part, below, errors + slip, sure)
             self._agree(part, errors - slip, above, sure)
+            self.n_writes[part[:2]] += 1
             self._write(self.lower, part, sure, np.minimum(np.maximum(below, low), errors))
             self._write(self.upper, part, sure, np.maximum(np.minimum(above, high), errors))
             self._write(self.nominal, part, sure, errors)
@@ -411,28 +399,21 @@ class CellTable:
             return int(np.count_nonzero(sure))
 
     @property
-    def has_rows_of_pairs(self) -> bool:
-        """True if tables store rows only for pairs whose folds differ."""
-        return self.lower.has_rows_of_pairs
-
-    @property
     def _has_stored_values(self) -> bool:
         """True if `value` is a separate array, and not one inf for all subproblems."""
-        return self.value.is_stored
+        return not is_constant(self.value)
 
-    def _own_values(self) -> FoldTable:
+    def _own_values(self) -> FloatArray:
         """Return `value` as an array that can be written to."""
         if not self._has_stored_values:
-            new = make_table(self.value.shape, np.inf, by_pairs=self.has_rows_of_pairs)
-            object.__setattr__(self, "value", new)
+            self.value = np.full(self.value.shape, np.inf)
         return self.value
 
     @staticmethod
-    def _write(table: FoldTable, part: Index, where: BoolArray, new: Any) -> None:
-        whole = table[part]  # a view of a slice, a copy of anything else
-        whole = whole if whole.flags.writeable else whole.copy()
+    def _write(array: NDArray[Any], part: Index, where: BoolArray, new: Any) -> None:
+        whole = array[part]  # a view of a slice, a copy of anything else
         whole[where] = new
-        table[part] = whole
+        array[part] = whole
 
     def offer(self, part: Index, support: Numbers, nominal: Floats, value: Floats) -> None:
         """Show a support in the unsolved subproblems of a part where its training objective is the smallest so far.
@@ -448,7 +429,8 @@ class CellTable:
         nominal, value : arrays or floats
             Held-out losses and training objectives.
         """
-        with self._with_rows(part, lambda: ~self.decided[part] & np.isfinite(nominal) & np.isfinite(value)):
+        with self.lock:
+            self.n_writes[part[:2]] += 1
             better = ~self.decided[part] & np.isfinite(nominal)
             better &= np.less(value, self.value[part])
             if not np.any(better):
@@ -467,13 +449,10 @@ class CellTable:
         nominal, value : arrays or floats
             Held-out losses and training objectives; None leaves the training objectives unchanged.
         """
-
-        def fine_cells() -> BoolArray:
-            values = self.value[part] if value is None else value
-            return np.asarray(~self.decided[part] & np.isfinite(np.add(nominal, values)))
-
-        with self._with_rows(part, fine_cells):
-            fine, value = fine_cells(), np.array(self.value[part]) if value is None else value
+        with self.lock:
+            self.n_writes[part[:2]] += 1
+            value = np.array(self.value[part]) if value is None else value
+            fine = ~self.decided[part] & np.isfinite(np.add(nominal, value))
             self.nominal[part] = np.where(fine, nominal, self.nominal[part])
             self._own_values()[part] = np.where(fine, value, self.value[part])
 
@@ -495,118 +474,11 @@ class CellTable:
         with self.lock:
             low, high = np.maximum(self.lower[part], lower), np.minimum(self.upper[part], upper)
             self._agree(part, low, high)
+            self.n_writes[part[:2]] += 1
             low = np.minimum(low, high)
             decided, nominal = self.decided[part], self.nominal[part]
             self.lower[part] = np.where(decided, np.minimum(low, nominal), low)
             self.upper[part] = np.where(decided, np.maximum(high, nominal), high)
-
-    def raise_sum(self, g: int, t: int, lower: float) -> None:
-        """Store a lower bound on the sum of the held-out sums of a pair, in a table that stores rows of pairs.
-
-        Parameters
-        ----------
-        g, t : int
-            Indices of gamma and tau.
-        lower : float
-            Lower bound, rounding included.
-
-        Raises
-        ------
-        Contradiction
-            If the bound exceeds the upper bound by more than rounding.
-        """
-        with self.lock:
-            if lower > 0.0:
-                upper = float(self.upper.sum(axis=2)[g, t])
-                if not lower <= upper * (1.0 + CROSSING_RTOL) + TINY:
-                    self._contradict((g, t, "all"), lower, upper)
-                self.lower.store_sum(g, t, min(lower, upper))
-
-    def hold_sums(self, g: int, t: int, standard_error: float, intervals: bool) -> None:
-        """Store sums of a pair without solved folds instead of its rows, in a table that stores rows of pairs.
-
-        A subproblem of the pair then reads as the weakest bound of any fold, and as the mean of the shown losses.
-
-        Parameters
-        ----------
-        g, t : int
-            Indices of gamma and tau.
-        standard_error : float
-            Standard error of the shown losses.
-        intervals : bool
-            True to store the bounds as sums too, and not only the shown losses.
-        """
-        with self.lock:
-            if self.decided[g, t].any():
-                return
-            if self.value.has_rows_of_pairs:
-                self.value.store_for_all(g, t, float(self.value[g, t].max()))
-            if np.isfinite(standard_error):
-                self.nominal.store_for_all(g, t, float(self.nominal[g, t].mean()))
-                self.standard_errors[g, t] = standard_error
-            if intervals:
-                self.lower.store_for_all(g, t, float(self.lower[g, t].min()))
-                self.upper.store_for_all(g, t, float(self.upper[g, t].max()))
-
-    @contextmanager
-    def _with_rows(self, part: Index, offered: Callable[[], BoolArray | np.bool_ | bool]) -> Iterator[None]:
-        """Hold the lock for a change of a part, after restoring the values by fold of its pairs stored as sums.
-
-        A pair whose unsolved folds are all `offered` new values takes these instead. If no time is left for a fit, the
-        folds keep the mean of the pair. No fit runs under the lock, because the thread that makes a record needs it.
-        """
-        requested: set[tuple[int, int]] = set()
-        while True:
-            with self.lock:
-                pairs = [pair for pair in self._pairs_without_rows(part, offered) if pair not in requested]
-                supports = [np.array(self.support[pair]) for pair in pairs]
-                if not pairs:
-                    yield
-                    return
-            shown = [
-                (np.inf, np.nan) if self.shown_again is None else self.shown_again(g, here)
-                for (g, _), here in zip(pairs, supports, strict=True)
-            ]
-            requested.update(pairs)
-            with self.lock:
-                for pair, here, numbers in zip(pairs, supports, shown, strict=True):
-                    if pair in self.standard_errors and np.array_equal(here, self.support[pair]):
-                        self._show_rows(pair, *numbers)
-
-    def _pairs_without_rows(
-        self, part: Index, offered: Callable[[], BoolArray | np.bool_ | bool]
-    ) -> list[tuple[int, int]]:
-        """Return the pairs of a part stored as sums, except a pair whose open folds are all offered new values."""
-        if not self.standard_errors:
-            return []
-        here = np.zeros(self.lower.shape[:2], dtype=np.bool_)
-        here[part[:2]] = True
-        pairs = [pair for pair in self.standard_errors if here[pair]]
-        if len(pairs) != 1 or np.count_nonzero(here) != 1:
-            return pairs
-        (pair,) = pairs
-        if np.count_nonzero(offered()) != np.count_nonzero(~np.asarray(self.decided[pair])):
-            return pairs
-        self._own_values()[pair] = np.inf
-        del self.standard_errors[pair]
-        return []
-
-    def _show_rows(self, pair: tuple[int, int], values: Floats, losses: Floats) -> None:
-        """Store values by fold for the open folds of a pair, if these are known."""
-        self.standard_errors[pair] = np.nan
-        if np.isfinite(losses).all():
-            decided = np.asarray(self.decided[pair])
-            self.nominal[pair] = np.where(decided, self.nominal[pair], losses)
-            self._own_values()[pair] = np.where(decided, self.value[pair], values)
-            del self.standard_errors[pair]
-
-    def set_recompute_function(self, shown: ShownAgain) -> None:
-        """Set the function that computes the values of pairs stored as sums again."""
-        object.__setattr__(self, "shown_again", shown)
-
-    def standard_error(self, g: int, t: int) -> float | None:
-        """Return the standard error of the shown losses of a pair stored as a sum; None for other pairs."""
-        return self.standard_errors.get((g, t))
 
     def raise_floor(self, part: Index, lower: Floats) -> None:
         """Store certified lower bounds on training objectives.
@@ -619,7 +491,7 @@ class CellTable:
             Lower bounds, rounding included.
         """
         with self.lock:
-            if self.floor.is_stored:
+            if not is_constant(self.floor):
                 self.floor[part] = np.maximum(self.floor[part], lower)
 
     def mark(self, part: Index, branched: BoolArray | bool = False, final: BoolArray | bool = True) -> None:
@@ -658,7 +530,22 @@ class CellTable:
 
     def scored_pairs(self) -> BoolArray:
         """(G, T): True for pairs that show a held-out loss in every fold."""
-        return self.nominal.finite_rows()
+        return np.asarray(np.isfinite(self.nominal).all(axis=2))
+
+    def sums(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the (G, T) sums of `lower`, `upper` and `nominal` over the folds; O(K) for each changed pair."""
+        with self.lock:
+            if self._summed is None:
+                self._summed = np.full(self.n_writes.shape, -1), np.empty((3, *self.n_writes.shape))
+            seen, sums = self._summed
+            is_changed = self.n_writes != seen
+            if is_changed.any():
+                sums = sums.copy()
+                for total, array in zip(sums, (self.lower, self.upper, self.nominal), strict=True):
+                    total[is_changed] = array[is_changed].sum(axis=1)
+                self._summed = self.n_writes.copy(), sums
+            lower, upper, nominal = sums
+            return lower, upper, nominal
 
     def neighbouring_supports(self, where: Where, other_folds: bool = True) -> list[IntArray]:
         """Return the distinct supports that a subproblem and its neighbours in tau and gamma, and by fold, show.
@@ -692,34 +579,21 @@ class CellTable:
         with self.lock:
             where = sorted(self.ties)
             others = [(*place, number) for place in sorted(self.others) for number in self.others[place]]
-            return (
-                dict(chain.from_iterable(getattr(self, name).pack(name).items() for name in STORED))
-                | self._sums()
-                | {
-                    "ties": np.array(where, dtype=np.int64).reshape(-1, 3),
-                    "other_ties": np.array(others, dtype=np.int64).reshape(-1, 4),
-                    "tie_width": np.array([self.ties[place] for place in where]),
-                    "pool_sizes": np.array([len(support) for support in self.pool.supports], dtype=np.int64),
-                    "pool_columns": np.concatenate(self.pool.supports).astype(np.int64),
-                }
-            )
-
-    def _sums(self) -> Archive:
-        """Return the pairs whose shown losses are stored as a sum, with their standard errors."""
-        if not self.has_rows_of_pairs:
-            return {}
-        pairs, errors = list(self.standard_errors), list(self.standard_errors.values())
-        return {"pairs_of_sums": np.array(pairs, dtype=np.int64).reshape(-1, 2), "errors_of_sums": np.array(errors)}
+            return {name: np.array(getattr(self, name)) for name in STORED} | {
+                "ties": np.array(where, dtype=np.int64).reshape(-1, 3),
+                "other_ties": np.array(others, dtype=np.int64).reshape(-1, 4),
+                "tie_width": np.array([self.ties[place] for place in where]),
+                "pool_sizes": np.array([len(support) for support in self.pool.supports], dtype=np.int64),
+                "pool_columns": np.concatenate(self.pool.supports).astype(np.int64),
+            }
 
     def fill(self, state: Archive) -> None:
         """Fill an empty table of the same shape with the result of `archive`."""
         with self.lock:
+            self.n_writes += 1
             for name in STORED:
-                target = self._own_values() if name == "value" else getattr(self, name)
-                target.become(target.unpack(name, state))
-            if self.has_rows_of_pairs:
-                pairs, errors = state["pairs_of_sums"].tolist(), state["errors_of_sums"].tolist()
-                self.standard_errors.update(zip(map(tuple, pairs), errors, strict=True))
+                array = self._own_values() if name == "value" else getattr(self, name)
+                array[...] = state[name]
             for (g, t, fold), width in zip(state["ties"].tolist(), state["tie_width"].tolist(), strict=True):
                 self.ties[g, t, fold] = width
             for g, t, fold, number in state["other_ties"].tolist():
@@ -732,17 +606,13 @@ class CellTable:
 
     def check(self, state: Archive, p: int) -> None:
         """Raise `CorruptStore` unless `state` is an archive of a table of this shape, with supports of p columns."""
-        free = ("ties", "tie_width", "other_ties", "pool_sizes", "pool_columns", *self._sums())
-        check_like(state, self.archive(), free)
-        state = dict(state) | {name: getattr(self, name).unpack(name, state) for name in STORED}
+        check_like(state, self.archive(), ("ties", "tie_width", "other_ties", "pool_sizes", "pool_columns"))
         sizes, columns, ties = state["pool_sizes"], state["pool_columns"], state["ties"]
         check_range(state, "pool_sizes", 0, p)
         check_range(state, "pool_columns", 0, p - 1)
         check_range(state, "support", 0, len(sizes) - 1)
         check_range(state, "lower", 0.0, np.finfo(float).max)
         check_range(state, "tie_width", 0.0, np.finfo(float).max)
-        if self.has_rows_of_pairs:
-            self._check_sums(state)
         if len(sizes) == 0 or sizes[0] != 0 or int(sizes.sum()) != len(columns):
             raise CorruptStore("its arrays `pool_sizes` and `pool_columns` disagree")
         if ties.shape != (len(state["tie_width"]), 3) or not is_within_shape(ties, self.lower.shape):
@@ -757,14 +627,6 @@ class CellTable:
         inside = (state["lower"] <= state["nominal"]) & (state["nominal"] <= state["upper"])
         if not inside[np.asarray(state["decided"])].all():
             raise CorruptStore("its array `nominal` is not between `lower` and `upper` for a solved subproblem")
-
-    def _check_sums(self, state: Archive) -> None:
-        """Raise `CorruptStore` unless the sums of a table of very many folds belong to its pairs."""
-        if np.isinf([state["lower.sums"], state["nominal.sums"]]).any():
-            raise CorruptStore("its arrays `lower.sums` and `nominal.sums` contain infinite values")
-        pairs = state["pairs_of_sums"]
-        if pairs.shape != (len(state["errors_of_sums"]), 2) or not is_within_shape(pairs, self.lower.shape[:2]):
-            raise CorruptStore("its array `pairs_of_sums` names pairs that do not exist")
 
 
 def is_within_shape(places: IntArray, shape: tuple[int, ...]) -> bool:

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import CACHED_NUMBERS, BoolArray, FloatArray, IntArray
-from sparsecv_mio.bounds.closed_form import enough_on_all_rows, implied_lower_bounds
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.bounds.closed_form import implied_lower_bounds
 from sparsecv_mio.certificate.parts import SearchRequest, Work
 from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -23,11 +23,9 @@ from sparsecv_mio.problem.problem import ReducedProblem, SparseProblem, eliminat
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.state.cells import CellTable
-from sparsecv_mio.search.state.fold_tables import FoldTable
 from sparsecv_mio.search.state.pairs import Grid, PairBounds, pair_bounds
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
-from sparsecv_mio.units import ACCURATE_RTOL, SUM_RTOL
 
 Made = TypeVar("Made")
 
@@ -52,9 +50,6 @@ class Context:
         Number of folds that are worked on at once.
     hands : Hands
         Executor of the work units; the calling thread by default.
-    all_shown : bool
-        True if the values that every fold of every pair shows are requested: for an average of near-optimal pairs, or
-        by the reader of a snapshot.
     starts : tuple of int arrays
         Supports to try first in the full data and in every fold, in columns of `data`.
     """
@@ -66,7 +61,6 @@ class Context:
     deadline: Deadline
     threads: int
     hands: Hands = field(default_factory=Hands)
-    all_shown: bool = False
     starts: tuple[IntArray, ...] = ()
 
     def row(self, grid: Grid) -> Context:
@@ -268,7 +262,7 @@ class WorkCounts:
     reached: dict[int, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class SearchState:
     """The state of a search. It is a valid certificate at every moment.
 
@@ -295,48 +289,17 @@ class SearchState:
     @classmethod
     def from_context(cls, context: Context) -> SearchState:
         """Return the state before any work."""
-        cells = CellTable.empty(
-            *context.shape, values=bool(context.stability), by_pairs=not context.data.loss.is_quadratic
-        )
+        cells = CellTable.empty(*context.shape, values=bool(context.stability))
         return cls(context, cells, BestOnAllRows(context.data, context.grid), WorkCounts())
 
     def bounds(self) -> PairBounds:
-        """Return the bounds of all pairs: sums of the subproblems over folds. O(G T K)."""
+        """Return the bounds of all pairs: sums of the subproblems over folds."""
         return pair_bounds(self.cells, self.context.grid.gammas, self.context.grid.taus)
 
     @property
     def open(self) -> BoolArray:
         """(G, T, K): subproblems that more work may solve."""
         return ~self.cells.final
-
-    def enough_to_exclude(self, values: FoldTable, bars: FloatArray, slip: float = 0.0) -> FloatArray:
-        """(G, T): full-data bounds at which the lower bounds of a pair add up to its cutoff in `bars`; inf for none.
-
-        Parameters
-        ----------
-        values : (G, T, K) table
-            Upper bounds on the training objective of every optimum of a fold, tied ones included; inf where none is
-            known.
-        slip : float
-            Bound on the rounding error between the training rows of a fold and all rows.
-        bars : (G, T) array
-            Cutoffs of the sums of lower bounds.
-        """
-        whole, enough = self.context.folds.scores_all_left_out, np.empty(bars.shape)
-        bars, sums = bars * (1.0 + ACCURATE_RTOL), values.sums()
-        by_sums = np.isfinite(sums)
-        if not values.has_rows_of_pairs and values.size <= CACHED_NUMBERS:
-            return enough_on_all_rows(self.cells.lower[...], np.where(whole, values[...] + slip, np.inf), bars)
-        for g, bar in enumerate(bars):  # one gamma at a time, to save memory
-            for t in _row_indices(by_sums[g], values):
-                enough[g, t] = enough_on_all_rows(
-                    self.cells.lower[g, t], np.where(whole, values[g, t] + slip, np.inf), bar[t]
-                )  # fmt: skip
-        if by_sums.any():
-            reached = np.asarray(self.cells.lower.sum(axis=2)) >= bars
-            least = (bars + sums * (1.0 + SUM_RTOL)) / (self.context.folds.k * (1.0 - SUM_RTOL)) + slip
-            enough[by_sums] = np.where(reached, 0.0, least)[by_sums]
-        return enough
 
     def unexcluded_subproblems(self) -> BoolArray:
         """(G, T, K): open subproblems of the pairs that are not excluded; with a gap of 0 all open subproblems."""
@@ -358,11 +321,6 @@ class SearchState:
     def is_certified(self) -> bool:
         """Return True if the certificate is closed to the gap."""
         return self.bounds().is_certified(self.context.gap)
-
-
-def _row_indices(by_sums: BoolArray, values: FoldTable) -> list[Any]:
-    """Return the index of all sizes together; in tables with rows of pairs, the index of each size without a sum."""
-    return np.flatnonzero(~by_sums).tolist() if values.has_rows_of_pairs else [slice(None)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, is_constant
+from sparsecv_mio.bounds.closed_form import enough_on_all_rows
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search.state.attempts import DONE, Attempts
 from sparsecv_mio.search.state.cells import (
@@ -23,9 +23,9 @@ from sparsecv_mio.search.state.cells import (
     select_by_prefix,
 )
 from sparsecv_mio.search.state.context import SearchState
-from sparsecv_mio.search.state.fold_tables import FoldTable, make_constant, make_table
 from sparsecv_mio.search.state.pairs import Pair, PairBounds
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
+from sparsecv_mio.units import ACCURATE_RTOL
 
 LENGTHS_VARY = (
     "candidates", "candidate_values", "weighted", "weighted_folds", "records", "offered",
@@ -58,13 +58,13 @@ class SourceRecord:
         return promised / work * calibration, promised / work
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class GridState(SearchState):
     """The state of a search over a grid. Only :class:`~sparsecv_mio.search.writer.Writer` changes it.
 
     Attributes
     ----------
-    objective_upper : (G, T, K) table
+    objective_upper : (G, T, K) array
         Upper bounds on the optimal training objective of every subproblem; inf where none is known.
     tried : Attempts
         What sources have tried.
@@ -78,22 +78,17 @@ class GridState(SearchState):
         Lower bounds on objective + weight * held-out loss, by fold.
     offered : set
         Pairs and supports, as bytes, that were fitted in every fold.
-    computed_bars, computed : dict
-        Cutoffs that were computed since the writer last took findings.
-    latest_bounds : list
-        Bounds of all pairs, if they were computed since then.
     """
 
-    objective_upper: FoldTable
+    objective_upper: FloatArray
     tried: Attempts
     has_supports: BoolArray
     slip: float = 0.0
     records: dict[str, SourceRecord] = field(default_factory=dict)
     weighted: dict[int, FloatArray] = field(default_factory=dict)
     offered: set[tuple[int, int, bytes]] = field(default_factory=set)
-    computed_bars: dict[str, FloatArray] = field(default_factory=dict)
-    computed: dict[bytes, FloatArray] = field(default_factory=dict)
-    latest_bounds: list[PairBounds] = field(default_factory=list)
+    _latest: tuple[int, PairBounds] | None = None  # number of writes before the bounds of all pairs, and bounds
+    _cutoffs: tuple[IntArray, FloatArray, FloatArray] | None = None  # writes, cutoffs in sums, and full-data bounds
 
     @classmethod
     def unknown(cls, known: SearchState, slip: float = 0.0, stores_objectives: bool = True) -> GridState:
@@ -109,27 +104,20 @@ class GridState(SearchState):
             False if bounds on the full data exclude no pair.
         """
         shape = known.context.shape
-        by_pairs = known.cells.has_rows_of_pairs
-        is_stored = partial(make_table, fill=np.inf, by_pairs=by_pairs, better=min)
         return cls(
             context=known.context, cells=known.cells, all_rows=known.all_rows, counts=known.counts,
             changes=known.changes,
-            objective_upper=is_stored(shape) if stores_objectives else make_constant(shape, np.inf),
-            tried=Attempts.make_empty(shape, by_pairs, stores_objectives),
+            objective_upper=np.full(shape, np.inf) if stores_objectives else np.broadcast_to(np.inf, shape),
+            tried=Attempts.make_empty(shape, stores_objectives),
             has_supports=np.zeros(shape[0], dtype=bool), slip=slip,
         )  # fmt: skip
 
     def bounds(self) -> PairBounds:
-        """Return the bounds of all pairs; O(G T K), once each time that the writer takes findings."""
-        if not self.latest_bounds:
-            self.latest_bounds.append(super().bounds())
-        return self.latest_bounds[0]
-
-    def clear_cache(self) -> None:
-        """Clear the numbers computed from subproblems after the subproblems have changed."""
-        self.computed.clear()
-        self.computed_bars.clear()
-        self.latest_bounds.clear()
+        """Return the bounds of all pairs, computed once after each change; O(G T), and O(K) for each changed pair."""
+        n_writes = int(self.cells.n_writes.sum())
+        if self._latest is None or self._latest[0] != n_writes:
+            self._latest = n_writes, super().bounds()
+        return self._latest[1]
 
     # -- questions of orders and sources ------------------------------------------------------------------------------
 
@@ -199,16 +187,14 @@ class GridState(SearchState):
         A pair is compared with the best pair of the grid once that pair is solved. Before, it is compared with the best
         pair of no larger tau, because a proof for small sizes needs no more.
         """
-        if "bars" not in self.computed_bars:
-            upper = self.bounds().upper
-            bar = np.minimum.accumulate(upper.min(axis=0))
-            best = np.unravel_index(int(upper.argmin()), upper.shape)
-            if self.cells.final[best].all():
-                bar = np.full(len(bar), upper[best])
-            bars = np.tile(bar * (1.0 - self.context.gap), (len(upper), 1))
-            bars[best] = np.inf
-            self.computed_bars["bars"] = bars
-        return self.computed_bars["bars"]
+        upper = self.bounds().upper
+        bar = np.minimum.accumulate(upper.min(axis=0))
+        best = np.unravel_index(int(upper.argmin()), upper.shape)
+        if self.cells.final[best].all():
+            bar = np.full(len(bar), upper[best])
+        bars = np.tile(bar * (1.0 - self.context.gap), (len(upper), 1))
+        bars[best] = np.inf
+        return bars
 
     def unexcluded_by_size(self) -> BoolArray:
         """(G, T, K): open subproblems of the pairs that `cutoffs_by_size` do not exclude."""
@@ -216,11 +202,18 @@ class GridState(SearchState):
         return np.asarray(self.open & ~is_excluded[:, :, None])
 
     def cutoffs_to_exclude(self, bars: FloatArray) -> FloatArray:
-        """(G, T): full-data bounds at which the lower bounds of a pair sum to its cutoff in `bars`; inf for none."""
-        key = bars.tobytes()
-        if key not in self.computed:
-            self.computed[key] = self.enough_to_exclude(self.objective_upper, bars, self.slip)
-        return self.computed[key]
+        """(G, T): full-data bounds at which the lower bounds of a pair sum to its cutoff in `bars`; inf for none.
+
+        O(K log K) for each pair that changed, or that has another cutoff, since the last call.
+        """
+        n_writes, old_bars, cutoffs = self._cutoffs or (np.full(bars.shape, -1), bars, np.empty(bars.shape))
+        is_new = (n_writes != self.cells.n_writes) | (bars != old_bars)
+        if is_new.any():
+            is_whole, cutoffs = self.context.folds.scores_all_left_out, cutoffs.copy()
+            upper = np.where(is_whole, self.objective_upper[is_new] + self.slip, np.inf)
+            cutoffs[is_new] = enough_on_all_rows(self.cells.lower[is_new], upper, bars[is_new] * (1.0 + ACCURATE_RTOL))
+            self._cutoffs = self.cells.n_writes.copy(), bars, cutoffs
+        return cutoffs
 
     def needs_full_tree(self) -> BoolArray:
         """(G, T): pairs whose best subset of the full data is not known and may be found by more work."""
@@ -228,13 +221,8 @@ class GridState(SearchState):
 
     def find_lowest_tries(self, pairs: BoolArray) -> None:
         """Compute `lowest_tries` of some pairs (G, T) from the tables; O(K) a pair."""
-        if not self.tried.tree_tries.has_rows_of_pairs:
-            self.tried.lowest_tries[pairs] = np.where(self.cells.final[pairs], DONE, self.tried.tree_tries[pairs]).min(
-                axis=-1
-            )
-            return
-        for g, t in np.argwhere(pairs).tolist():
-            self.tried.lowest_tries[g, t] = np.where(self.cells.final[g, t], DONE, self.tried.tree_tries[g, t]).min()
+        tries = np.where(self.cells.final[pairs], DONE, self.tried.tree_tries[pairs])
+        self.tried.lowest_tries[pairs] = tries.min(axis=-1)
 
 
 def find_open_gammas(wanted: BoolArray, done: BoolArray) -> list[int]:
@@ -257,9 +245,9 @@ def archive_state(state: GridState) -> Archive:
         )  # fmt: skip
         candidates += [(g, t, pool.number(support)) for support in subset.candidates]
         values += subset.values if len(subset.values) == len(subset.candidates) else [np.nan] * len(subset.candidates)
-    stored |= state.objective_upper.pack("objective_upper") | state.tried.pack()
-    if state.cells.floor.is_stored:
-        stored |= state.cells.floor.pack("floor")
+    stored |= {"objective_upper": np.array(state.objective_upper)} | state.tried.pack()
+    if not is_constant(state.cells.floor):
+        stored["floor"] = state.cells.floor.copy()
     stored["has_supports"] = np.array(state.has_supports)
     stored["full"] = full
     stored["candidates"] = np.array(candidates, dtype=np.int64).reshape(-1, 3)
@@ -283,9 +271,9 @@ def check_archive(state: GridState, stored: Archive) -> None:
     n_supports, (n_gammas, n_taus, n_folds) = len(cells["pool_sizes"]), state.context.shape
     largest = np.finfo(float).max
     state.tried.check(position, n_supports)
-    check_range({"": np.asarray(state.objective_upper.unpack("objective_upper", position))}, "", 0, np.inf)
-    if state.cells.floor.is_stored:
-        check_range({"floor": np.asarray(state.cells.floor.unpack("floor", position))}, "floor", 0.0, largest)
+    check_range(position, "objective_upper", 0, np.inf)
+    if not is_constant(state.cells.floor):
+        check_range(position, "floor", 0.0, largest)
     full, candidates = position["full"], position["candidates"]
     check_range({"full": full[0]}, "full", 0, n_supports - 1)
     check_range({"full": full[1]}, "full", 0, largest)
@@ -306,10 +294,11 @@ def restore_state(state: GridState, stored: Archive) -> None:
     state.cells.fill(select_by_prefix("cells", stored))
     supports, taus = state.cells.pool.supports, state.context.grid.taus.tolist()
     state.tried.restore(position)
-    state.objective_upper.become(state.objective_upper.unpack("objective_upper", position))
+    if not is_constant(state.objective_upper):
+        state.objective_upper[...] = position["objective_upper"]
     state.has_supports[...] = position["has_supports"]
-    if state.cells.floor.is_stored:
-        state.cells.floor.become(state.cells.floor.unpack("floor", position))
+    if not is_constant(state.cells.floor):
+        state.cells.floor[...] = position["floor"]
     candidates: dict[Pair, list[tuple[int, float]]] = {}
     for (g, t, number), value in zip(
         position["candidates"].tolist(), position["candidate_values"].tolist(), strict=True
@@ -329,7 +318,6 @@ def restore_state(state: GridState, stored: Archive) -> None:
     state.counts.nodes = int(position["nodes"])
     state.records.update(_read_records(position))
     state.find_lowest_tries(np.ones(state.tried.lowest_tries.shape, dtype=bool))
-    state.clear_cache()
 
 
 def _read_records(position: Archive) -> dict[str, SourceRecord]:

@@ -367,7 +367,7 @@ def statuses(lower: FloatArray, upper: FloatArray, decided: BoolArray, gap: floa
 
 
 def pair_bounds(cells: CellTable, gammas: FloatArray, taus: IntArray) -> PairBounds:
-    """Return the sums of the bounds of subproblems over folds. O(G T K).
+    """Return the sums of the bounds of subproblems over folds; O(K) for each pair that changed.
 
     Parameters
     ----------
@@ -376,7 +376,7 @@ def pair_bounds(cells: CellTable, gammas: FloatArray, taus: IntArray) -> PairBou
     gammas, taus : arrays
         Grid.
     """
-    lower, upper, nominal = (array.sum(axis=2) for array in (cells.lower, cells.upper, cells.nominal))
+    lower, upper, nominal = cells.sums()
     return PairBounds(lower, upper, nominal, _best(upper, nominal, cells, gammas, taus), cells)
 
 

@@ -10,10 +10,12 @@ from judge import wrong_cells
 from truth import Truth
 from zoo import RandomProblem, random_problem
 
+from sparsecv_mio.bounds.closed_form import enough_on_all_rows
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.sources.registry import find_source
 from sparsecv_mio.search.steps import Findings, Step
 from sparsecv_mio.trees.subsets import is_never_expired
+from sparsecv_mio.units import ACCURATE_RTOL
 
 
 def random_search(seed: int, **words: Any) -> tuple[RandomProblem, GridSearch]:
@@ -36,8 +38,9 @@ def grow_full_data(search: GridSearch) -> None:
 
 
 def check_state(case: RandomProblem, search: GridSearch) -> None:
-    """Assert that no bound excludes what enumeration finds."""
+    """Assert that no bound excludes what enumeration finds, and that stored sums and cutoffs are right."""
     truth, state = Truth(case), search.state
+    check_stored_numbers(search)
     assert [*wrong_cells(truth, search.snapshot())] == []
     data, grid = state.context.data, state.context.grid
     full_lower = state.all_rows.lower() if state.has_supports.any() else None
@@ -51,3 +54,14 @@ def check_state(case: RandomProblem, search: GridSearch) -> None:
                 assert state.objective_upper[g, t, fold] >= best - slip, (g, t, fold)
             elif full_lower is not None:
                 assert full_lower[g, t] <= best + slip, (g, t)
+
+
+def check_stored_numbers(search: GridSearch) -> None:
+    """Assert that the numbers that are computed again for changed pairs only are those of the whole arrays."""
+    state, cells = search.state, search.state.cells
+    for total, array in zip(cells.sums(), (cells.lower, cells.upper, cells.nominal), strict=True):
+        np.testing.assert_array_equal(total, array.sum(axis=2))
+    cutoffs = state.cutoffs_by_size()
+    upper = np.where(state.context.folds.scores_all_left_out, state.objective_upper + state.slip, np.inf)
+    whole = enough_on_all_rows(cells.lower, upper, cutoffs * (1.0 + ACCURATE_RTOL))
+    np.testing.assert_array_equal(state.cutoffs_to_exclude(cutoffs), whole)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,17 +10,13 @@ import numpy as np
 import pytest
 from runs import drawn_run, to_end
 
-from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.arrays import is_constant
 from sparsecv_mio.errors import BadInput, Contradiction, CorruptStore
-from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.state import cells, fold_tables, pairs
+from sparsecv_mio.search.state import pairs
 from sparsecv_mio.search.state.cells import (
     CellTable,
     parse_json,
 )
-from sparsecv_mio.search.state.fold_tables import PairRows
 from sparsecv_mio.search.state.pairs import Grid, PairBounds, pair_bounds, proved_ends, proved_part, simplest, statuses
 
 
@@ -111,12 +105,12 @@ def test_of_many_cells_training_objectives_take_memory_once_an_undecided_cell_is
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sparsecv_mio.search.state.cells.MANY_CELLS", 1)
-    assert CellTable.empty(2, 3, 4, values=True).value.is_stored
+    assert not is_constant(CellTable.empty(2, 3, 4, values=True).value)
     cells, part = new_table(), (0, 0, slice(None))
     ones = np.ones(4)
     cells.decide_part(part, np.array([True, False, False, False]), 0, ones, ones, ones, ones, False)
     cells.decide((0, 0, 1), 0, 1.0, 1.0, 1.0, 0.0, value=7.0)
-    assert not (cells.value.is_stored or cells.copy().value.is_stored) and np.isinf(cells.value).all()
+    assert is_constant(cells.value) and is_constant(cells.copy().value) and np.isinf(cells.value).all()
     stored = cells.archive()
     cells.offer(part, 0, 2.0 * ones, 3.0 * ones)
     assert cells.value[0, 0].tolist() == [np.inf, np.inf, 3.0, 3.0]
@@ -126,202 +120,42 @@ def test_of_many_cells_training_objectives_take_memory_once_an_undecided_cell_is
     assert again.decided.sum() == 2 and again.value.tolist() == stored["value"].tolist()
 
 
-SHAPE = (3, 4, 7)
+def write(cells: CellTable, rng: np.random.Generator) -> None:
+    """Call a writer of the table with consistent numbers."""
+    g, t, k = (int(rng.integers(size)) for size in cells.lower.shape)
+    parts: list[Any] = [np.s_[g, t, :], np.s_[g, 1:3, :], np.s_[:, :, k], (g, [0, 2], slice(k, k + 1)), (g, t, k)]
+    kind = int(rng.choice(7, p=[0.3, 0.1, 0.3, 0.1, 0.16, 0.02, 0.02]))
+    part = parts[int(rng.integers(4 if kind == 4 else 5))]
+    numbers = np.full(cells.lower[part].shape, 9.0)
+    lower = rng.random(numbers.shape)
+    if kind == 0:
+        cells.offer(part, 0, numbers + lower, lower)
+    elif kind == 1:
+        cells.rescore(part, numbers - lower, numbers)
+    elif kind == 2:
+        cells.narrow(part, lower, 40.0 - lower)
+    elif kind == 3:
+        cells.decide((g, t, k), 0, 9.0, 8.0, 10.0, 0.0)
+    elif kind == 4:
+        cells.decide_part(part, lower < 0.1, 0, numbers, numbers - 1.0, numbers + 1.0, numbers, True)
+    elif kind == 5:
+        cells.withdraw(k)
+    else:
+        cells.fill(cells.copy().archive())
 
 
-def indices(rng: np.random.Generator) -> list[Any]:
-    """Every kind of index that readers use."""
-    g, t, k = (int(rng.integers(size)) for size in SHAPE)
-    folds, taus = rng.permutation(SHAPE[2])[:3], rng.permutation(SHAPE[1])[:2]
-    mask = rng.random(SHAPE) < 0.3
-    return [
-        (g, t, k), (g, t), g, (g, t, folds), (g, t, slice(1, 4)), np.s_[:, t], np.s_[:, :, k], np.s_[g, :, :],
-        np.s_[g, :2, :], np.s_[g, :, folds], (g, taus, k), (*np.ix_([0, g], taus), k),
-        (np.array([0, g]), np.array([t, 1])), np.s_[g, :, 1:4], mask, ..., np.s_[..., k], (g, t, mask[g, t]),
-        np.array([g, 0]), (np.int64(g), np.int32(t)), np.s_[:, :, 2:5], np.s_[: g + 1, t:],
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_it_is_the_array_it_stands_for(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    table, whole = PairRows(SHAPE, np.inf, float), np.full(SHAPE, np.inf)
-    copies: list[tuple[PairRows, Any]] = []
-    for step in range(120):
-        at = indices(rng)[int(rng.integers(22))]
-        np.testing.assert_array_equal(table[at], whole[at])
-        assert np.shape(table[at]) == np.shape(whole[at])
-        new: Any = float(rng.integers(3)) if rng.random() < 0.4 else rng.normal(size=np.shape(whole[at]))
-        table[at], whole[at] = new, new
-        if step % 17 == 0:
-            copies.append((table.copy(), whole.copy()))
-        np.testing.assert_array_equal(table.sum(axis=2), whole.sum(axis=2))
-        np.testing.assert_array_equal(table.finite_rows(), np.isfinite(whole).all(axis=2))
-    for copied, then in copies:
-        np.testing.assert_array_equal(copied, then)
-    np.testing.assert_array_equal(np.isfinite(table) & (table < 1.0), np.isfinite(whole) & (whole < 1.0))
-
-
-def test_rows_are_held_where_folds_differ() -> None:
-    table, other = PairRows(SHAPE, 0.0, float), PairRows(SHAPE, np.inf, float)
-    table[1] = np.ones((4, 7))
-    table[0, 0, 3] = 0.0
-    assert table.n_stored_rows == 0
-    table[2, 1] = other[2, 1] = np.arange(7.0)
-    table.share_equal(other, 2, 1)
-    assert table[2, 1].base is other[2, 1].base and table.n_stored_rows == 1
-    table[2, 1, 0] = 9.0
-    assert other[2, 1, 0] == 0.0 and table[2, 1, 0] == 9.0
-    with pytest.raises(ValueError, match="read-only"):
-        table[2, 1][0] = 3.0
-
-
-def test_masks_are_counted_and_combined() -> None:
-    marks, rows = PairRows(SHAPE, False, bool), np.zeros(SHAPE, dtype=bool)
-    marks[0, 1, 2] = rows[0, 1, 2] = marks[1, 1] = rows[1, 1] = True
-    assert marks.sum() == rows.sum() and marks.sum(axis=(0, 2)).tolist() == rows.sum(axis=(0, 2)).tolist()
-    assert np.array_equal(~marks, ~rows) and np.array_equal(marks | ~rows, rows | ~rows)
-    assert np.array_equal(marks.all(axis=2), rows.all(axis=2)) and np.array_equal(marks.any(axis=2), rows.any(axis=2))
-    assert np.array_equal(marks.any(axis=(0, 1)), rows.any(axis=(0, 1))) and len(marks) == 3
-    assert [part.shape for part in marks] == [(4, 7)] * 3
-
-
-def said(record: Record) -> dict[str, Any]:
-    """What a record says, except for seconds."""
-    whole = json.loads(record.to_json())
-    whole["work"] = {name: whole["work"][name] for name in ("nodes", "mios", "engine")}
-    return whole
-
-
-@pytest.mark.parametrize("method", ["rounds", "joint", "grid", "algorithm1", "descent", "bounds", "logistic"])
-def test_a_search_with_rows_of_pairs_gives_the_same_record(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(40, 5))
-    y = X[:, 0] - X[:, 1] + rng.logistic(size=40)
-    asked: dict[str, Any] = {"gammas": [0.1, 1.0], "taus": range(1, 5), "threads": 1}
-    asked["one_se"] = method != "bounds"
-    asked |= {"loss": "logistic"} if method == "logistic" else {"method": method}
-    data = Dataset.from_arrays(X, np.where(y > 0, 1.0, 0.0) if method == "logistic" else y)
-    empty = cells.CellTable.empty
-    always = staticmethod(lambda *sizes, **how: empty(*sizes, **how | {"by_pairs": True}))
-    for folds in ("loo", "4"):
-        plain = cross_validate(data, folds, **asked)
-        monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
-        monkeypatch.setattr(cells.CellTable, "empty", always)
-        by_pairs = cross_validate(data, folds, **asked)
-        monkeypatch.undo()
-        assert said(plain) == said(by_pairs), folds
-
-
-K = 30
-LOSSES, VALUES = np.arange(1.0, K + 1.0), np.linspace(5.0, 6.0, K)
-
-
-@pytest.fixture
-def table(monkeypatch: pytest.MonkeyPatch) -> CellTable:
-    """A table whose pair (0, 1) is held as sums, and shows one support in all folds."""
-    monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
-    made = CellTable.empty(1, 3, K, by_pairs=True)
-    made.set_recompute_function(lambda g, numbers: (VALUES.copy(), LOSSES.copy()))
-    made.offer(np.s_[0, 1, :], made.pool.number(np.array([2])), LOSSES, VALUES)
-    made.hold_sums(0, 1, 0.25, intervals=True)
-    assert made.nominal[0, 1].tolist() == [LOSSES.mean()] * K and made.standard_error(0, 1) == 0.25
-    return made
-
-
-def replaced(fold: int, loss: float) -> list[float]:
-    return [loss if k == fold else float(old) for k, old in enumerate(LOSSES)]
-
-
-@pytest.mark.parametrize("write", [
-    lambda table: table.offer((0, 1, 4), 0, 9.0, 1.0),
-    lambda table: table.rescore((0, 1, 4), 9.0),
-    lambda table: table.decide((0, 1, 4), support=0, nominal=9.0, lower=9.0, upper=9.0, tie=0.0, value=1.0),
-    lambda table: table.decide_part(
-        np.s_[0, 1, :], np.arange(K) == 4, 0, np.full(K, 9.0), np.full(K, 9.0), np.full(K, 9.0), np.ones(K), False),
-])  # fmt: skip
-def test_every_writer_finds_rows_while_a_record_is_made(table: CellTable, write: Callable[[CellTable], None]) -> None:
-    free: list[bool] = []
-
-    def read() -> None:
-        free.append(table.lock.acquire(timeout=0.5))
-        if free[-1]:
-            table.lock.release()
-
-    def fitted(g: int, numbers: object) -> tuple[FloatArray, FloatArray]:
-        reader = threading.Thread(target=read)
-        reader.start()
-        reader.join()
-        return VALUES.copy(), LOSSES.copy()
-
-    table.set_recompute_function(fitted)
-    write(table)
-    assert free == [True] and table.nominal[0, 1].tolist() == replaced(4, 9.0)
-    assert table.value[0, 1][5:].tolist() == VALUES[5:].tolist()
-    assert table.standard_error(0, 1) is None
-    assert table.nominal.sum(axis=2)[0, 1] == pytest.approx(LOSSES.sum() - LOSSES[4] + 9.0)
-
-
-def test_an_offer_that_is_no_better_changes_no_fold(table: CellTable) -> None:
-    table.offer((0, 1, 0), 0, 9.0, 5.5)  # above the objective of that fold, below the largest one
-    assert table.nominal[0, 1].tolist() == LOSSES.tolist()
-
-
-def test_offers_to_all_folds_replace_all(table: CellTable) -> None:
-    table.offer(np.s_[0, 1, :], 0, 2.0 * LOSSES, VALUES + 3.0)
-    assert table.nominal[0, 1].tolist() == (2.0 * LOSSES).tolist() and table.standard_error(0, 1) is None
-
-
-def test_without_time_the_standard_error_is_unknown(table: CellTable) -> None:
-    table.set_recompute_function(lambda g, numbers: (np.full(K, np.inf), np.full(K, np.nan)))
-    table.offer((0, 1, 4), 0, 9.0, 1.0)
-    assert np.isnan(table.standard_error(0, 1) or 0.0) and np.isfinite(table.nominal[0, 1]).all()
-
-
-def decided_without_time(table: CellTable) -> None:
-    again = table.shown_again
-    table.set_recompute_function(lambda g, numbers: (np.full(K, np.inf), np.full(K, np.nan)))
-    table.decide((0, 1, 4), support=0, nominal=9.0, lower=9.0, upper=9.0, tie=0.0, value=1.0)
-    assert again is not None
-    table.set_recompute_function(again)
-
-
-def test_a_fold_that_was_decided_without_time_stays_as_it_is_where_the_others_are_shown_again(table: CellTable) -> None:
-    decided_without_time(table)
-    table.offer((0, 1, 0), 0, 9.0, 9.0)
-    assert table.nominal[0, 1].tolist() == replaced(4, 9.0) and table.standard_error(0, 1) is None
-
-
-def test_where_all_folds_but_those_decided_have_their_own_the_standard_error_is_that_of_rows(table: CellTable) -> None:
-    decided_without_time(table)
-    others = np.flatnonzero(np.arange(K) != 4)
-    table.rescore((0, 1, others), 2.0 * LOSSES[others], VALUES[others])
-    assert table.nominal[0, 1][others].tolist() == (2.0 * LOSSES[others]).tolist()
-    assert table.nominal[0, 1, 4] == 9.0 and table.standard_error(0, 1) is None
-
-
-def test_an_offer_to_one_fold_of_each_of_many_pairs_is_none_to_all_folds_of_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
-    made = CellTable.empty(K, 1, K, by_pairs=True)
-    made.set_recompute_function(lambda g, numbers: (VALUES.copy(), LOSSES.copy()))
-    made.offer(np.s_[3, 0, :], 0, LOSSES, VALUES)
-    made.hold_sums(3, 0, 0.25, intervals=False)
-    made.offer(np.s_[:, 0, 0], 0, np.full(K, 9.0), np.full(K, 1.0))
-    assert made.nominal[3, 0].tolist() == replaced(0, 9.0)
-
-
-def test_checkpoints_hold_sums_and_no_row_of_theirs(table: CellTable) -> None:
-    state, same = table.archive(), CellTable.empty(1, 3, K, by_pairs=True)
-    assert state["nominal.rows"].shape == (0, K)
-    same.check(state, 3)
-    same.fill(state)
-    assert same.nominal.sum(axis=2).tolist() == table.nominal.sum(axis=2).tolist()
-    assert same.standard_error(0, 1) == 0.25 and same.lower.sum(axis=2).tolist() == table.lower.sum(axis=2).tolist()
-    for name, wrong in (("lower.sums", -1.0), ("nominal.at", 7), ("pairs_of_sums", 5)):
-        with pytest.raises(CorruptStore):
-            same.check(state | {name: np.full_like(state[name], wrong) if len(state[name]) else np.array([7])}, 3)
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_are_those_of_the_arrays_after_every_write(seed: int) -> None:
+    rng, cells = np.random.default_rng(seed), CellTable.empty(3, 4, 7)
+    for _ in range(150):
+        write(cells, rng)
+        for total, array in zip(cells.sums(), (cells.lower, cells.upper, cells.nominal), strict=True):
+            np.testing.assert_array_equal(total, array.sum(axis=2))
+    assert cells.decided.any() and np.isfinite(cells.upper).any() and np.isfinite(cells.nominal).any()
+    again = CellTable.empty(3, 4, 7)
+    assert not again.sums()[0].any()
+    again.fill(cells.archive())
+    np.testing.assert_array_equal(again.sums(), cells.sums())
 
 
 @pytest.mark.parametrize(

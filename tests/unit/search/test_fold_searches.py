@@ -50,7 +50,6 @@ from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import FullDataBounds, Step, SubproblemBounds
 from sparsecv_mio.search.writer import Writer
 from sparsecv_mio.trees.subsets import is_never_expired
-from sparsecv_mio.units import SUM_RTOL
 
 LABELS = np.arange(24) % 3
 FOLDS = folds_from_labels(LABELS)
@@ -407,12 +406,7 @@ def test_lower_bounds_allow_for_the_rounding_of_both_objectives() -> None:
     state = SimpleNamespace(
         slip=0.25, objective_upper=np.array([[[4.0, 4.0]]]), weighted={1: np.full((10, 1, 1), 5.0)},
         context=SimpleNamespace(folds=SimpleNamespace(k=2, scores_all_left_out=np.ones(2, dtype=bool))),
-        cells=SimpleNamespace(narrow=lambda *_: found.append(_[1]), raise_sum=lambda *_: found.append(_[2])),
+        cells=SimpleNamespace(narrow=lambda *_: found.append(_[1])),
     )  # fmt: skip
     Writer._raise_rows(SimpleNamespace(state=state), 0, np.array([0]), np.array([4.5]))
     assert found.pop().tolist() == [0.25, pytest.approx(0.75 / 0.05)]
-    yes, sums = np.ones((1, 1), dtype=bool), SimpleNamespace(sums=lambda: np.array([[8.0]]), is_stored=False)
-    state.has_supports, state.all_rows = yes, SimpleNamespace(lower=lambda: np.array([[4.5]]))
-    state.objective_upper = sums
-    Writer._apply_implications(SimpleNamespace(state=state, _lower_before=None, _touched=yes))
-    assert found == [pytest.approx(0.5 - (8.5 + 8.0) * SUM_RTOL, rel=0.0, abs=1e-14)]
