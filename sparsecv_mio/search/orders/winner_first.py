@@ -98,10 +98,17 @@ def _steps_of_pair(
     if full and (excludes or not plan.lists_held_out):
         yield from full
         return
+    yield from _trees_of_folds(state, plan, aim, tries, n_threads, running)
+
+
+def _trees_of_folds(
+    state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int, running: Sequence[Step]
+) -> Iterator[Step]:  # fmt: skip
+    """Yield trees of folds of a pair: of all folds to solve the pair, of one for each thread to raise its bound."""
     folds = [step.folds for step in running if step.covers(*aim.pair)]
     trees = SubproblemTrees().steps(state, plan, aim, tries, n_threads)
     idle = (step for step in trees if step.folds not in folds)
-    yield from idle if aim.solves_pair else islice(idle, n_threads)  # a pair to solve needs all of its folds
+    yield from idle if aim.solves_pair else islice(idle, n_threads)
 
 
 def _searches_before_trees(state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> list[Step]:
