@@ -36,10 +36,9 @@ def kernels_are_compiled_where_they_are_called() -> None:
     """Leave out the tiny runs before a clock: a test compiles what it calls itself, and may replace what they run."""
     from sparsecv_mio.search import first_use
 
-    kinds = (first_use.FEW, first_use.MANY, first_use.RESTRICTED, first_use.SMOOTH)
-    first_use._compiled |= {
-        f"{command}_{kind.name}" for command in ("search", "path", "near", "common") for kind in kinds
-    }
+    kinds = [kind for kind in vars(first_use).values() if isinstance(kind, first_use.Kind)]
+    commands = ("search", "path", "near", "common", "bounds")
+    first_use._compiled |= {f"{command}_{kind.name}" for command in commands for kind in kinds}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -327,11 +327,9 @@ def main() -> None:
     for forced_exit in FORCED_EXITS:
         forced_exit.cancel()
         forced_exit.join()
-    if threading.active_count() > 1:  # a thread whose result is no longer wanted would delay a clean exit
-        os._exit(code)
-    if (
-        "pyarrow" in sys.modules
-    ):  # a thread of Arrow that frees a file while Python ends is killed, and aborts the process
+    # A thread whose result is no longer wanted would delay a clean exit. A thread of Arrow that frees a file while
+    # Python ends is killed, and aborts the process.
+    if threading.active_count() > 1 or "pyarrow" in sys.modules:
         atexit._run_exitfuncs()
         os._exit(code)
     sys.exit(code)

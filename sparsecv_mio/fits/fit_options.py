@@ -15,7 +15,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.loss_targets import prepare_for_loss
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import check_whole, settle_options
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, SparseCVWarning
 from sparsecv_mio.formulation.backends import backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import COEF_BOUNDS, NONE, RESTRICTIONS, Restrictions, parse_coef_bounds
@@ -56,7 +56,7 @@ class SideOptions(Restrictions):
     def __post_init__(self, box: Mapping[str, tuple[float, float]] | None = None) -> None:
         if box:
             text = "box is deprecated and will be removed in 0.4; use coef_bounds"
-            warnings.warn(text, DeprecationWarning, stacklevel=3)
+            warnings.warn(text, SparseCVWarning, stacklevel=3)
             object.__setattr__(self, COEF_BOUNDS, (*parse_coef_bounds(self.coef_bounds), *parse_coef_bounds(box)))
         super().__post_init__()
 

@@ -12,7 +12,7 @@ below differ in tightness and cost.
 ========================== ================================================ =======================================
 used by                    diagonal                                         reason
 ========================== ================================================ =======================================
-papers, `bounds.printed`,  the penalty                                      as printed; the only choice with fewer
+bounds as printed,         the penalty                                      as printed; the only choice with fewer
 folds by rows                                                               rows than columns
 trees                      penalty + eigenvalue; for 37 to 400 columns      all gammas share a spectrum; one more
                            the mean of this and `own_part`                  inversion for each problem saves nodes

@@ -13,7 +13,7 @@ cost of one problem, node or fit depends on the source:
 ======================================  ===============================================================================
 source                                  cost, with n rows, q columns, T taus, largest size s, K folds
 ======================================  ===============================================================================
-initial, fold and first supports        O(q s^2) per walk over the sizes, several walks per problem; no bounds
+initial supports, fold supports         O(q s^2) per walk over the sizes, several walks per problem; no bounds
 full-data relaxations                   O(q^3) per problem, O(q s) per step of a Newton iteration
 full-data trees                         O(q^2) per node, and O(T (s^3 + rows s)) per fold for the loss bound
 left-out trees                          O(n q^2) once, O(n q) per gamma and support, O(q^2) per node

@@ -319,8 +319,7 @@ def cross_validate(
     """
     require_dataset(dataset, "cross_validate")
     options, hooks = merged_options(options, hooks, keywords, "cross_validate")
-    for words in describe_deprecated_options(options) if hooks.began is None else ():  # a command says it itself
-        warnings.warn(words, DeprecationWarning, stacklevel=2)
+    _warn_of_deprecated_options(options, hooks)
     dataset = options.in_classes(dataset)
     question = Question(dataset, make_folds(folds, dataset), gammas, taus, options, hooks)
     return _with_notes(answer(question), question)
@@ -534,6 +533,12 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Wa
     return Descent(context, partial(new_row, context), signals)
 
 
+def _warn_of_deprecated_options(options: SearchOptions, hooks: Hooks) -> None:
+    """Warn of deprecated options in Python; a command prints these warnings itself."""
+    for words in describe_deprecated_options(options) if hooks.began is None else ():
+        warnings.warn(words, SparseCVWarning, stacklevel=3)
+
+
 def _warn(error: SparseCVError) -> None:
     warnings.warn(str(error), SparseCVWarning, stacklevel=4)
 
@@ -607,6 +612,7 @@ def nested_cross_validate(
             f"nested: not supported with {given}; leave out {given}, or, for numeric columns, pass a "
             "BestSubsetRidgeCV with these settings to cross_val_predict of scikit-learn"
         )
+    _warn_of_deprecated_options(options, hooks)
     question, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()
     deadline = start_question_clock(question)
     outer = outer_folds(count, folds, dataset)

@@ -64,7 +64,7 @@ class PathListing:
     form : NormalForm
         Trusted form.
     solved : tuple
-        Result of `form.solved()`: V, beta and f of all columns.
+        Result of `form.solve_all_columns()`: V, beta and f of all columns.
     bars : (m + 1,) array
         Cutoff for each size; -inf for sizes that are not requested.
 
@@ -159,7 +159,7 @@ def list_supports_by_size(
     form : NormalForm
         Trusted form.
     solved : tuple
-        Result of `form.solved()`: V, beta and f of all columns.
+        Result of `form.solve_all_columns()`: V, beta and f of all columns.
     bars : (m + 1,) array
         Cutoff for each size; -inf for sizes that are not requested. The caller allows for the rounding of the tree: see
         `NormalForm.keep` and `slack`.

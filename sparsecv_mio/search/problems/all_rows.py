@@ -93,7 +93,7 @@ def solve_all_rows(
 
     Parameters
     ----------
-    data, taus, starts, effort, expired
+    data, taus, starts, node_limit, is_expired
         Parameters of :func:`solve_any`; without a Gram matrix each size has a separate start.
     gamma : float
         Ridge weight.

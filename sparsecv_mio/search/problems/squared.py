@@ -27,6 +27,7 @@ from sparsecv_mio.search.problems.protocol import (
     FoldProblem,
     FoldsSearched,
     IsExpired,
+    Problems,
     SupportsFound,
 )
 from sparsecv_mio.search.problems.support_searches import FoldPasses, FoldSample, FullSupports
@@ -212,7 +213,7 @@ class SquaredProblem(FoldProblem):
 Refit = Callable[["SquaredProblems", SupportsFound, Sequence[int]], SupportsFound]
 
 
-class SquaredProblems:
+class SquaredProblems(Problems):
     """The problems by fold and gamma, built once and stored within a memory limit. Safe to use from several threads.
 
     Parameters

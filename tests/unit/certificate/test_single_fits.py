@@ -17,7 +17,7 @@ from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.certificate.parts import Side
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, SparseCVWarning
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.model_space import AtMost, CoefficientBounds, Parents, Restrictions
@@ -51,7 +51,7 @@ def test_the_record_holds_what_was_asked_for() -> None:
     assert record.side == Side(asked, (("c", "d"),))
     assert FitRecord.from_json(record.to_json()) == record
     assert single(plain=True).side == Side()
-    with pytest.warns(DeprecationWarning, match="use coef_bounds"):
+    with pytest.warns(SparseCVWarning, match="use coef_bounds"):
         asked_before = SideOptions(box={"a": (0.0, np.inf)})
     half = fit_one(made(0), tau=2, gamma=0.3, side=asked_before, backend="highs")
     assert half.side == Side(Restrictions(coef_bounds="a=0..")) and FitRecord.from_json(half.to_json()) == half

@@ -14,7 +14,7 @@ from repository import INSTANCES
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
-from sparsecv_mio.errors import BackendFailed
+from sparsecv_mio.errors import BackendFailed, SparseCVWarning
 from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.options import Hooks
@@ -189,5 +189,5 @@ def test_an_option_on_its_way_out_says_so_once(tmp_path: Path, capsys: pytest.Ca
         (line,) = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
         assert line.startswith(f"sparsecv: warning: --{said}")
     assert run([*words, "--sources=-enclosures"]) == 0 and "warning" not in capsys.readouterr().err
-    with pytest.warns(DeprecationWarning, match="oracles has no effect and will be removed in 0.4"):
+    with pytest.warns(SparseCVWarning, match="oracles has no effect and will be removed in 0.4"):
         cross_validate(read_dataset(PROSTATE, "lpsa"), "5", gammas=1.0, taus=2, oracles="iacv")
