@@ -18,7 +18,7 @@ from counts import CAMPAIGN, COUNTS
 from hypothesis import HealthCheck, settings
 from repository import ROOT
 
-settings.register_profile("suite", max_examples=4, derandomize=True, deadline=None, database=None)
+settings.register_profile("suite", max_examples=2, derandomize=True, deadline=None, database=None)
 settings.register_profile(
     "campaign", max_examples=int(os.environ.get("FUZZ_EXAMPLES", "1")), deadline=None, print_blob=True, database=None,
     suppress_health_check=list(HealthCheck),
