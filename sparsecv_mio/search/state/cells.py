@@ -533,7 +533,7 @@ class CellTable:
         return np.asarray(np.isfinite(self.nominal).all(axis=2))
 
     def sums(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the (G, T) sums of `lower`, `upper` and `nominal` over the folds; O(K) for each changed pair."""
+        """Return the (G, T) sums of `lower`, `upper` and `nominal` over folds, to be read; O(K) for a changed pair."""
         with self.lock:
             if self._summed is None:
                 self._summed = np.full(self.n_writes.shape, -1), np.empty((3, *self.n_writes.shape))
@@ -543,6 +543,7 @@ class CellTable:
                 sums = sums.copy()
                 for total, array in zip(sums, (self.lower, self.upper, self.nominal), strict=True):
                     total[is_changed] = array[is_changed].sum(axis=1)
+                sums.flags.writeable = False
                 self._summed = self.n_writes.copy(), sums
             lower, upper, nominal = sums
             return lower, upper, nominal
