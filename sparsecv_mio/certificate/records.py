@@ -649,6 +649,11 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         words = f"only the log loss is certified; the model predicts the probability of {classes.positive!r}"
         return words if self.data.class_weight is None else f"{words}; both classes have equal weight"
 
+    @property
+    def has_dispersion(self) -> bool:
+        """True for counts and for trials: class weights change the number of successes."""
+        return self.counts is not None or (self.data.trials is not None and self.data.class_weight is None)
+
     def pearson(self, data: Any) -> Scatter:
         """Return Pearson's chi-square of the full-data model of counts or trials over its degrees of freedom.
 
@@ -665,10 +670,11 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         Raises
         ------
         BadInput
-            If the record has neither Poisson loss nor trials.
+            If the record has neither Poisson loss nor trials without class weights.
         """
-        if self.counts is None and self.data.trials is None:
-            raise BadInput(f"pearson: requires a record with Poisson loss or trials, not {self.loss} loss")
+        if not self.has_dispersion:
+            which = f"{self.loss} loss" if self.data.trials is None else "class weights"
+            raise BadInput(f"pearson: requires a record with Poisson loss or trials, not {which}")
         rows, intercept = find_implementation("data_of")(self, data), self.data.intercept != Intercept.NONE
         scatter: Scatter = find_implementation("glm_criteria")([self], rows, intercept, self)[0].scatter
         return scatter

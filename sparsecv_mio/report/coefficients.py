@@ -168,7 +168,7 @@ def answer_notes(
     written : callable
         Function that formats a request, as for :func:`~sparsecv_mio.report.record_words.edge_hints`.
     """
-    if record.counts is not None or record.data.trials is not None:
+    if record.has_dispersion:
         scatter = record.pearson(data)
         for note in overdispersion_note(scatter, record.loss):
             yield SparseCVWarning, f"{pearson_formula(record)} {format_number(scatter.ratio, 4)}: {note}"

@@ -151,6 +151,18 @@ def test_a_fit_with_tiny_gamma_is_the_glm_of_statsmodels(offset: str | None) -> 
     assert found.scatter.ratio == pytest.approx(theirs.pearson_chi2 / theirs.df_resid, rel=1e-5)
 
 
+def test_class_weights_have_no_dispersion() -> None:
+    frame = plain()
+    record = sc.solve(frame, "k", trials="n", class_weight="balanced", folds="4", **GRID)
+    with pytest.raises(BadInput, match="pearson: requires a record with Poisson loss or trials, not class weights"):
+        record.pearson(frame)
+    plain_record = sc.solve(frame, "k", trials="n", folds="4", **GRID)
+    chance, n = plain_record.predict(frame[FEATURES]), frame["n"]
+    squares = (frame["k"] - n * chance) ** 2 / (n * chance * (1.0 - chance))
+    ratio = squares.sum() / (30 - 1 - len(plain_record.support))
+    assert plain_record.pearson(frame).ratio == pytest.approx(ratio, rel=1e-9)
+
+
 def test_predictions_need_no_trials_and_errors_do(record: Record, tmp_path: Path, capsys: Any) -> None:
     frame, answer = table(), tmp_path / "r.json"
     answer.write_text(record.to_json())
