@@ -67,7 +67,7 @@ def held_out_predictions(record: Record, data: Any, folds: AnyFolds | None = Non
     True
     """
     dataset = data_of(record, data)
-    plan = folds_again(record.folds, dataset, folds)
+    plan = folds_again(record.folds, adapt_to_record_loss(record, dataset)) if folds is None else folds
     return mean_predictions(*predictions_by_fold(record, dataset, plan), dataset.n)[0]
 
 

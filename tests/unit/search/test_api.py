@@ -490,6 +490,10 @@ def test_defaults_and_arguments_are_those_of_solve() -> None:
     labelled = sc.cross_validate(DATA, labels, gammas=0.1, taus=2)
     with pytest.raises(BadInput, match="made in Python"):
         labelled.held_out_predictions(DATA)
+    classes = frame.assign(lpsa=(frame["lpsa"] > 2.5).astype(int))
+    two = sc.solve(classes, "lpsa", loss="logistic", gammas=0.1, taus=2, folds="4")  # stratified by the classes
+    chances = np.where(classes["lpsa"], two.held_out_predictions(classes), 1.0 - two.held_out_predictions(classes))
+    assert -np.mean(np.log(chances)) == pytest.approx(two.cv_error, rel=1e-9)
     error = DATA.y - labelled.held_out_predictions(DATA, labels)
     assert np.mean(error**2) == pytest.approx(labelled.cv_error, rel=1e-9)
 

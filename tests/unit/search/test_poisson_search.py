@@ -79,7 +79,7 @@ def test_exposures_enter_predictions(record: Record, tmp_path: Path) -> None:
         (["--positive", "1"], "--positive 1: requires --loss logistic, not poisson"),
         (["--class-weight", "balanced"], "--class-weight balanced: requires --loss logistic, not poisson"),
         (["--intercept", "global"], "--loss poisson: requires --intercept fold or none, not global"),
-        (["--method", "grid"], "--method grid: requires --loss squared, not poisson"),
+        (["--method", "grid"], "--loss poisson: requires --method auto or joint, not grid"),
         (["--proof", "x"], "not supported with --loss poisson"),
         (["--exposure", "hours"], "--exposure: column 'hours' is not in the data"),
         (["--exposure", "a", "--features", "a,b"], "column 'a' gives folds, weights, exposures, offsets or ids"),
