@@ -34,7 +34,7 @@ from sparsecv_mio.proofs.threshold_trees import PerspectiveProof, Units, prove_t
 from sparsecv_mio.satellites import registered
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.first_use import BOUNDED, FEW, MANY, RESTRICTED, SMOOTH, answer_tiny_questions, make_tiny_data
-from sparsecv_mio.search.problems.local_search import search_all_passes
+from sparsecv_mio.search.problems.fold_local_search import search_all_passes
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.targets import DEFAULT_LOSS
 from sparsecv_mio.thresholds import MANY as MANY_COLUMNS

@@ -34,7 +34,7 @@ from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.parallel import Moment
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.problems.local_search import FoldPaths, search_all_passes
+from sparsecv_mio.search.problems.fold_local_search import FoldPaths, search_all_passes
 from sparsecv_mio.search.state.pairs import Grid
 
 LARGEST = 50

@@ -20,7 +20,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.problems import support_searches
-from sparsecv_mio.search.problems.local_search import FoldPaths, LocalSearches
+from sparsecv_mio.search.problems.fold_local_search import FoldPaths, LocalSearches
 
 
 def made(n: int, p: int, seed: int) -> Dataset:

@@ -33,7 +33,7 @@ from sparsecv_mio.problem.training_moments import (
 from sparsecv_mio.search.answer.average_fits import Pairs, make_average_fits
 from sparsecv_mio.search.answer.result import fitted_row
 from sparsecv_mio.search.problems.all_rows import solve_all_rows
-from sparsecv_mio.search.problems.local_search import FoldSearch, make_seed_table
+from sparsecv_mio.search.problems.fold_local_search import LocalSearchOfFold, make_seed_table
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import Context, Snapshot
 from sparsecv_mio.search.state.pairs import Grid
@@ -282,7 +282,7 @@ class Projection:
     def _search(self, problem: SparseProblem, is_expired: Callable[[], bool]) -> None:
         """Exchange columns of supports of all sizes as long as that lowers objectives."""
         forced, top = self.data.forced, self.data.choice.size(self.sizes[-1])
-        search = FoldSearch(0, problem, np.array([problem.lam]), top)
+        search = LocalSearchOfFold(0, problem, np.array([problem.lam]), top)
         seeds = make_seed_table([np.setdiff1d(support, forced) for support in self.seeds], top)
         search.learn(seeds, np.full(len(seeds), -1))
         search.sweep([0, 0], is_expired)

@@ -14,9 +14,9 @@ import numpy as np
 
 from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.plan import Plan
-from sparsecv_mio.search.sources.fold_bounds import FoldRelaxations, FoldRoots
 from sparsecv_mio.search.sources.fold_searches import FoldSearches
 from sparsecv_mio.search.sources.initial_supports import InitialSupports
+from sparsecv_mio.search.sources.relaxed_folds import FoldRelaxations, FoldRoots
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.steps import Step, idle_steps

@@ -13,10 +13,10 @@ import numpy as np
 
 from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.plan import Plan
-from sparsecv_mio.search.sources.fold_bounds import Enclosures
 from sparsecv_mio.search.sources.fold_searches import FoldSamples, FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataRelaxations
 from sparsecv_mio.search.sources.initial_supports import InitialSupports
+from sparsecv_mio.search.sources.relaxed_folds import Enclosures
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.sources.weighted_rows import WeightedTrees
 from sparsecv_mio.search.state.grid_state import GridState

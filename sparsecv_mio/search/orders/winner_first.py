@@ -15,10 +15,10 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.plan import Plan
-from sparsecv_mio.search.sources.fold_bounds import FoldRelaxations
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.held_out_lists import HeldOutLists
 from sparsecv_mio.search.sources.initial_supports import FoldSupports
+from sparsecv_mio.search.sources.relaxed_folds import FoldRelaxations
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.sources.weighted_rows import WeightedRelaxations
 from sparsecv_mio.search.state.attempts import BOUNDED

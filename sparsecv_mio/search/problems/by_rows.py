@@ -32,9 +32,9 @@ from sparsecv_mio.search.problems.protocol import (
     Enclosed,
     Fits,
     FoldProblem,
-    FoldsSearched,
     IsExpired,
     Problems,
+    SupportsOfPass,
 )
 from sparsecv_mio.search.problems.support_searches import FoldPasses
 from sparsecv_mio.search.state.cells import ALL_ROWS, locate_supports
@@ -367,7 +367,7 @@ class RowBasedProblems(Problems):
     def search_folds(
         self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock,
         are_estimates: bool = False,
-    ) -> FoldsSearched:  # fmt: skip
+    ) -> SupportsOfPass:  # fmt: skip
         """Search in all folds and in the full data, and return the supports of the last pass."""
         return self._passes.search(gammas, taus, n_passes, n_threads, until, are_estimates)
 

@@ -86,7 +86,7 @@ class SupportsFound:
 
 
 @dataclass(frozen=True, eq=False)
-class FoldsSearched:
+class SupportsOfPass:
     """Supports that a pass of a search in all folds found.
 
     Attributes
@@ -259,7 +259,7 @@ class Problems(Protocol):
     def search_folds(
         self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock,
         are_estimates: bool = False,
-    ) -> FoldsSearched:  # fmt: skip
+    ) -> SupportsOfPass:  # fmt: skip
         """Search in all folds and in the full data, and return the supports of the last pass (FOLD_SEARCHES).
 
         Gammas and sizes are given by index. The first pass runs to its end whatever the time. For estimates the full

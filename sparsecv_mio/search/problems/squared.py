@@ -25,12 +25,12 @@ from sparsecv_mio.search.problems.protocol import (
     Enclosed,
     Fits,
     FoldProblem,
-    FoldsSearched,
     IsExpired,
     Problems,
     SupportsFound,
+    SupportsOfPass,
 )
-from sparsecv_mio.search.problems.support_searches import FoldPasses, FoldSample, FullSupports
+from sparsecv_mio.search.problems.support_searches import FoldPasses, FullSupports, SampledFolds
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.context import BestOnAllRows, Context
 from sparsecv_mio.search.state.pairs import Grid, Pair
@@ -314,7 +314,7 @@ class SquaredProblems(Problems):
     def search_folds(
         self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock,
         are_estimates: bool = False,
-    ) -> FoldsSearched:  # fmt: skip
+    ) -> SupportsOfPass:  # fmt: skip
         """Search in all folds and in the full data, and return the supports of the last pass."""
         searched = self._passes.search(gammas, taus, n_passes, n_threads, until, are_estimates)
         return replace(searched, found=tuple(self._fit_again(found, gammas) for found in searched.found))
@@ -328,7 +328,7 @@ class SquaredProblems(Problems):
     ) -> Iterator[SubproblemBounds | tuple[tuple[int, ...], SupportsFound]]:  # fmt: skip
         """Yield the results of a sample of folds: bounds of all folds, or supports of each open fold at some gammas."""
         grid = Grid(self.context.grid.gammas[list(gammas)], self.context.grid.taus[list(taus)])
-        sample = FoldSample(self.context.data, self.context.folds, grid, full_supports, n_threads, is_expired)
+        sample = SampledFolds(self.context.data, self.context.folds, grid, full_supports, n_threads, is_expired)
 
         def fit_gamma(place: int) -> left_out_folds.FullFit | None:
             return self.full(gammas[place]).fit_all_columns(full_supports[place], taus)
@@ -340,7 +340,7 @@ class SquaredProblems(Problems):
         if others and len(folds):
             other_pairs = Grid(grid.gammas[others], grid.taus)
             supports = [full_supports[place] for place in others]
-            each = FoldSample(self.context.data, self.context.folds, other_pairs, supports, n_threads, is_expired)
+            each = SampledFolds(self.context.data, self.context.folds, other_pairs, supports, n_threads, is_expired)
             at = tuple(gammas[place] for place in others)
             yield from ((at, self._fit_again(results, at)) for results in each.search_each(folds))
 

@@ -1,12 +1,12 @@
-"""Local search for supports in the folds of a problem with squared-error loss (:mod:`.local_search`).
+"""Local search for supports in the folds of a problem with squared-error loss (:mod:`.fold_local_search`).
 
 `FoldPasses` searches all folds at once. The supports of a fold depend on its training rows alone, so that their
 held-out losses estimate the held-out losses of the optima. The full data are treated as an additional fold that holds
 no row out.
 
-`FoldSample` searches for supports in a sample of the folds, for problems with many folds. Supports of the full data are
-not sufficient, because they depend on the rows that a fold holds out. If such a support is not optimal in the fold, its
-held-out loss tends to be too small. The local search runs in the folds whose removal changes the fit on all columns
+`SampledFolds` searches for supports in a sample of many folds. Supports of the full data are not sufficient, because
+they depend on the rows that a fold holds out. If such a support is not optimal in the fold, its held-out loss tends to
+be too small. The local search runs in the folds whose removal changes the fit on all columns
 most. It also runs in every m-th of the other folds. If held-out losses have a closed form, the supports found are
 scored in all folds at once. Otherwise the supports are tried in every fold, and a local search at a few gammas follows
 in every fold.
@@ -26,17 +26,17 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.parallel import Clock, Hands, Moment, run_folds
 from sparsecv_mio.problem.problem import gamma_to_lam
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
-from sparsecv_mio.search.problems.left_out_folds import FullFit, ScoredTogether, largest_decrease, show_scores
-from sparsecv_mio.search.problems.local_search import (
+from sparsecv_mio.search.problems.fold_local_search import (
     SAMPLED,
     FoldPaths,
-    FoldSearch,
     LocalSearches,
+    LocalSearchOfFold,
     largest_searched_size,
     pool_supports,
     search_passes,
 )
-from sparsecv_mio.search.problems.protocol import FoldsSearched, SupportsFound
+from sparsecv_mio.search.problems.left_out_folds import FullFit, ScoredTogether, largest_decrease, show_scores
+from sparsecv_mio.search.problems.protocol import SupportsFound, SupportsOfPass
 from sparsecv_mio.search.state.cells import ALL_ROWS, NO_COLUMN, fill_support, make_support_table
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import SubproblemBounds
@@ -92,7 +92,7 @@ class FoldPasses:
     def search(
         self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock,
         are_estimates: bool = False,
-    ) -> FoldsSearched:  # fmt: skip
+    ) -> SupportsOfPass:  # fmt: skip
         """Return the supports that the last of some passes finds in every fold and in the full data.
 
         Parameters
@@ -126,7 +126,7 @@ class FoldPasses:
         is_over = not ahead or until.has_expired()
         if is_over:
             self.clear()
-        return FoldsSearched(supports, is_over, len(last) * len(gammas))
+        return SupportsOfPass(supports, is_over, len(last) * len(gammas))
 
     def _begin(self, request: Request) -> None:
         """Start again for a request; nothing is computed yet."""
@@ -137,7 +137,7 @@ class FoldPasses:
         self._request, self._searches, self._n_done = request, searches, 0
         self._passes = search_passes(searches, self.starts)
 
-    def _collect_supports(self, paths: FoldPaths, search: FoldSearch) -> SupportsFound:
+    def _collect_supports(self, paths: FoldPaths, search: LocalSearchOfFold) -> SupportsFound:
         """Return the supports found in a fold, with upper bounds on their objectives."""
         taus = self.grid.taus[list(self._request.taus)].tolist()
         is_full, sizes = paths.fold == self.folds.k, [self.data.choice.n_columns(tau) for tau in taus]
@@ -160,12 +160,12 @@ def _fold_index(paths: FoldPaths) -> int:
     return paths.fold
 
 
-def bound_objectives(search: FoldSearch, g: int, supports: Sequence[IntArray]) -> FloatArray:
+def bound_objectives(search: LocalSearchOfFold, g: int, supports: Sequence[IntArray]) -> FloatArray:
     """Return upper bounds on objectives of supports and of optima tied with them; inf if there is no bound.
 
     Parameters
     ----------
-    search : FoldSearch
+    search : LocalSearchOfFold
         Search of the fold. A support with a column that the search does not have has no bound.
     g : int
         Index of the gamma of the search.
@@ -188,7 +188,7 @@ def bound_objectives(search: FoldSearch, g: int, supports: Sequence[IntArray]) -
     return upper
 
 
-class FoldSample:
+class SampledFolds:
     """Searches of some folds over a part of the grid.
 
     Parameters
@@ -216,13 +216,13 @@ class FoldSample:
         self.taus = np.minimum(grid.taus, data.choice.max_tau)
         self.lams, self.top = gamma_to_lam(grid.gammas), largest_searched_size(self.taus, data)
 
-    def _make_search(self, fold: int, moments: TrainingMoments) -> FoldSearch:
-        return FoldSearch(fold, moments.problem(self.data, 1.0), self.lams, self.top)
+    def _make_search(self, fold: int, moments: TrainingMoments) -> LocalSearchOfFold:
+        return LocalSearchOfFold(fold, moments.problem(self.data, 1.0), self.lams, self.top)
 
-    def search(self, folds: Sequence[int]) -> list[FoldSearch]:
+    def search(self, folds: Sequence[int]) -> list[LocalSearchOfFold]:
         """Search some folds at every gamma."""
 
-        def search_fold(fold: int, moments: TrainingMoments) -> FoldSearch:
+        def search_fold(fold: int, moments: TrainingMoments) -> LocalSearchOfFold:
             search = self._make_search(fold, moments)
             search.sweep(range(len(self.lams) - 1, -1, -1), self.is_expired)
             return search

@@ -6,12 +6,12 @@ the source. Each source is a class with the name of the source, in one of these 
 =================  =====================================================================
 file               sources
 =================  =====================================================================
-fold_bounds        enclosures, fold relaxations, fold roots
 fold_searches      fold searches, fold samples
 full_data          full-data relaxations, full-data trees
 held_out_lists     held-out lists
 initial_supports   initial supports, supports in folds, fold supports, support fits
 left_out_trees     left-out trees
+relaxed_folds      enclosures, fold relaxations, fold roots
 subproblem_trees   subproblem trees
 weighted_rows      weighted relaxations, weighted trees
 =================  =====================================================================
@@ -25,12 +25,12 @@ from typing import ClassVar, Protocol
 
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
-from sparsecv_mio.search.sources.fold_bounds import Enclosures, FoldRelaxations, FoldRoots
 from sparsecv_mio.search.sources.fold_searches import FoldSamples, FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataRelaxations, FullDataTrees
 from sparsecv_mio.search.sources.held_out_lists import HeldOutLists
 from sparsecv_mio.search.sources.initial_supports import FoldSupports, InitialSupports, SupportFits, SupportsInFolds
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
+from sparsecv_mio.search.sources.relaxed_folds import Enclosures, FoldRelaxations, FoldRoots
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.sources.weighted_rows import WeightedRelaxations, WeightedTrees
 from sparsecv_mio.search.state.grid_state import GridState

@@ -26,20 +26,18 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments, training_moments
 from sparsecv_mio.search.accounts import Accounts
 from sparsecv_mio.search.plan import Plan
-from sparsecv_mio.search.problems import local_search
-from sparsecv_mio.search.problems import local_search as fold_searches
-from sparsecv_mio.search.problems import local_search as module
-from sparsecv_mio.search.problems.local_search import (
+from sparsecv_mio.search.problems import fold_local_search
+from sparsecv_mio.search.problems.fold_local_search import (
     FoldPaths,
-    FoldSearch,
     LocalSearches,
+    LocalSearchOfFold,
     columns_to_add,
     make_fold_search,
     make_seed_table,
     residuals,
     search_all_passes,
 )
-from sparsecv_mio.search.problems.protocol import FoldsSearched, Problems
+from sparsecv_mio.search.problems.protocol import Problems, SupportsOfPass
 from sparsecv_mio.search.problems.support_searches import FoldPasses, bound_objectives
 from sparsecv_mio.search.sources.fold_searches import FoldSearches
 from sparsecv_mio.search.state.attempts import DONE
@@ -74,7 +72,7 @@ class SearchesAlone(Problems):
     def search_folds(
         self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock,
         are_estimates: bool = False,
-    ) -> FoldsSearched:  # fmt: skip
+    ) -> SupportsOfPass:  # fmt: skip
         return self.passes.search(gammas, taus, n_passes, n_threads, until, are_estimates)
 
     def full(self, gamma: int) -> Any:
@@ -120,7 +118,7 @@ def optimum(state: GridState, g: int, t: int, fold: int) -> tuple[float, tuple[i
 @BY_ROWS
 def test_it_finds_the_best_of_all_subsets(by_rows: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if by_rows:
-        monkeypatch.setattr(local_search, "PRODUCT_BYTES", 0)
+        monkeypatch.setattr(fold_local_search, "PRODUCT_BYTES", 0)
     state = new_state()
     steps = every_pass(state)
     assert [step.n_passes for step in steps] == list(range(len(steps))) and len(steps) >= 3
@@ -145,7 +143,7 @@ def test_it_finds_the_best_of_all_subsets(by_rows: bool, monkeypatch: pytest.Mon
 @BY_ROWS
 def test_a_pass_is_the_same_without_the_passes_before(by_rows: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if by_rows:
-        monkeypatch.setattr(local_search, "PRODUCT_BYTES", 0)
+        monkeypatch.setattr(fold_local_search, "PRODUCT_BYTES", 0)
     state, source = new_state(), FoldSearches()
     problems, everywhere = problems_of(state), np.ones(state.context.shape[:2], dtype=bool)
     (step,) = source.steps(state, PLAN, everywhere)
@@ -183,7 +181,7 @@ def test_a_support_with_a_column_that_the_search_has_let_go_has_no_bound() -> No
     few = np.array([0, 2, 3, 5])
     narrow = data.only(few)
     problem = row_moments(narrow, folds.train_rows(0)).problem(narrow, 1.0)
-    search = FoldSearch(0, problem, np.array([0.05]), 2, few)
+    search = LocalSearchOfFold(0, problem, np.array([0.05]), 2, few)
     upper = bound_objectives(search, 0, [np.array([2, 5]), np.array([2, 4])])
     exact = refit_rows(data, folds.train_rows(0), np.array([2, 5]), 0.1).objective
     assert exact <= upper[0] <= exact * (1.0 + 1e-6) and upper[1] == np.inf
@@ -223,7 +221,7 @@ LAMS = np.array([0.01, 0.5])
 def test_paths_have_full_supports_even_where_none_is_known() -> None:
     data = random_data(0, p=8)
     problem = row_moments(data, FOLDS.train_rows(0)).problem(data, 1.0)
-    search = FoldSearch(0, problem, LAMS, 4)
+    search = LocalSearchOfFold(0, problem, LAMS, 4)
     search.learn(np.array([[6, 7, -1, -1]]), np.array([0]))
     paths = search.paths(np.array([0, 2, 4]), *data.about(FOLDS.scored_rows(0), problem.v_mean, problem.r_mean))
     assert paths.support(0, 1).tolist() == [6, 7] and paths.support(0, 2).tolist() == [0, 1, 6, 7]
@@ -238,7 +236,7 @@ def begun(late: bool = False) -> LocalSearches:
     searches = LocalSearches(data, FOLDS, Grid.of([0.1, 1.0, 5.0], [0, 1, 3], 12), 1, Moment(lambda: late), Hands())
     for fold, moments in training_moments(data, FOLDS):
         problem = moments.problem(data, 1.0)
-        searches.begin(FoldSearch(fold, problem, searches.lams, searches.top), make_seed_table([], searches.top))
+        searches.begin(LocalSearchOfFold(fold, problem, searches.lams, searches.top), make_seed_table([], searches.top))
     return searches
 
 
@@ -247,7 +245,7 @@ def test_a_pass_ends_with_the_time() -> None:
     assert len(searches.by_fold) == 3 and list(searches.walk()) == []
 
 
-def first_search(data: StandardData, fold: int, top: int) -> tuple[FoldSearch, WeightedRows, ForwardSelection]:
+def first_search(data: StandardData, fold: int, top: int) -> tuple[LocalSearchOfFold, WeightedRows, ForwardSelection]:
     """A search on what forward selection picked."""
     rows = WeightedRows(data, FOLDS)
     forward = ForwardSelection(rows, [fold], *rows.squares_and_slopes([fold]), 0.05, TOP)
@@ -293,7 +291,7 @@ def test_working_sets_find_what_all_columns_find(seed: int, monkeypatch: pytest.
     data, grid = random_data(seed), Grid.of([0.01, 0.1, 1.0], [0, 1, 2, 3, 5], 60)
     results = []
     for most in (1200, 0):
-        monkeypatch.setattr(module, "EXACT_COLUMNS", most)
+        monkeypatch.setattr(fold_local_search, "EXACT_COLUMNS", most)
         last = {paths.fold: paths for paths in search_all_passes(data, FOLDS, grid, threads=2)}
         results.append(last)
     ratio = np.array([results[1][fold].objective / results[0][fold].objective for fold in range(3)])
@@ -302,7 +300,7 @@ def test_working_sets_find_what_all_columns_find(seed: int, monkeypatch: pytest.
 
 def test_sizes_beyond_the_table_are_answered_by_its_largest(monkeypatch: pytest.MonkeyPatch) -> None:
     data, grid = random_data(0), Grid.of([0.1, 1.0], [1, 6, 60], 60)
-    monkeypatch.setattr(fold_searches, "STORE_BYTES", 8 * 216)
+    monkeypatch.setattr(fold_local_search, "STORE_BYTES", 8 * 216)
     for paths in search_all_passes(data, FOLDS, grid):
         assert [len(paths.support(0, t)) for t in range(3)] == [1, 6, 6]
 
@@ -310,7 +308,7 @@ def test_sizes_beyond_the_table_are_answered_by_its_largest(monkeypatch: pytest.
 @pytest.mark.parametrize("most", [1200, 0])
 def test_a_stop_at_once_still_gives_every_fold_an_answer(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     data, grid = random_data(0), Grid.of([0.1, 1.0], [1, 6, 60], 60)
-    monkeypatch.setattr(module, "EXACT_COLUMNS", most)
+    monkeypatch.setattr(fold_local_search, "EXACT_COLUMNS", most)
     found = list(search_all_passes(data, FOLDS, grid, until=Moment(lambda: True), seeds=[np.array([3, 50])]))
     assert [paths.fold for paths in found] == [0, 1, 2]
     for paths in found:

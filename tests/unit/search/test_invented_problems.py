@@ -27,9 +27,9 @@ from sparsecv_mio.search.problems.protocol import (
     Enclosed,
     Fits,
     FoldProblem,
-    FoldsSearched,
     IsExpired,
     SupportsFound,
+    SupportsOfPass,
 )
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.context import Context
@@ -200,14 +200,14 @@ class EnumeratedProblems:
     def search_folds(
         self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Any,
         are_estimates: bool = False,
-    ) -> FoldsSearched:  # fmt: skip
+    ) -> SupportsOfPass:  # fmt: skip
         found = []
         for fold in (*range(self.context.folds.k), ALL_ROWS):
             fits = [[self.fitted(fold, g, tuple(range(int(self.context.grid.taus[t])))) for t in taus] for g in gammas]
             supports = [[np.array(one[2], dtype=np.int64) for one in row] for row in fits]
             objective, loss = (np.array([[one[i] for one in row] for row in fits]) for i in (0, 1))
             found.append(SupportsFound(fold, supports, objective, objective * (1.0 + MARGIN), loss))
-        return FoldsSearched(tuple(found), True, len(found))
+        return SupportsOfPass(tuple(found), True, len(found))
 
     def sample_folds(self, *given: Any) -> Any:
         return iter(())

@@ -88,7 +88,7 @@ def _penalised_moments(problem: SparseProblem) -> local_search.PenalisedMoments:
     return local_search.PenalisedMoments(problem.Q, problem.weight, problem.c, problem.yy)
 
 
-class FoldSearch:
+class LocalSearchOfFold:
     """A search that improves the best known supports of one fold, from the Gram matrix of some of the columns.
 
     Forced columns are eliminated first, at the middle gamma for all gammas: that is accurate enough for a search.
@@ -233,7 +233,7 @@ class FoldSearch:
         """Continue from the results of a copy of this search."""
         self.value, self.columns, self.settled, self._kept_out, self.last = standing
 
-    def inherit_supports(self, other: FoldSearch) -> None:
+    def inherit_supports(self, other: LocalSearchOfFold) -> None:
         """Start from the results of a search of the same fold on fewer columns."""
         self.learn(other.best_supports().reshape(-1, self.top), np.repeat(np.arange(len(self.lams)), self.top + 1))
         self.last = other.last
@@ -336,19 +336,19 @@ class FoldSearch:
 
 
 def improve_search(
-    search: FoldSearch, improve: Callable[..., None], taus: IntArray, rows: tuple[FloatArray, FloatArray],
+    search: LocalSearchOfFold, improve: Callable[..., None], taus: IntArray, rows: tuple[FloatArray, FloatArray],
     is_expired: Callable[[], bool],
 ) -> SearchStanding:  # fmt: skip
     """Improve a search, refit and score its supports, and return its results.
 
     Parameters
     ----------
-    search : FoldSearch
+    search : LocalSearchOfFold
         Search to improve.
     improve : callable
         Function `(search, is_expired=...)` that improves the search.
     taus, rows
-        Parameters of `FoldSearch.paths`.
+        Parameters of `LocalSearchOfFold.paths`.
     is_expired : callable
         Function that returns True once the search has to end.
     """
@@ -365,12 +365,14 @@ def make_seed_table(supports: Sequence[NDArray[np.integer]], top: int) -> IntArr
     return make_support_table([support for support in supports if 0 < len(support) <= top], top)
 
 
-def pool_supports(searches: Sequence[FoldSearch], q: int, most: int = SUPPORTS_TRIED) -> tuple[IntArray, IntArray]:
+def pool_supports(
+    searches: Sequence[LocalSearchOfFold], q: int, most: int = SUPPORTS_TRIED
+) -> tuple[IntArray, IntArray]:
     """Collect the supports that the searches of some folds found.
 
     Parameters
     ----------
-    searches : sequence of FoldSearch
+    searches : sequence of LocalSearchOfFold
         Searches with the same gammas and sizes.
     q : int
         Number of columns of the data.
@@ -441,7 +443,7 @@ class LocalSearches:
         Sizes of the grid, limited to the number of columns for which supports are stored.
     top : int
         Largest size that is searched, without forced columns.
-    by_fold : dict of int to FoldSearch
+    by_fold : dict of int to LocalSearchOfFold
         Search of each fold.
     improved : bool
         True if the present pass improved any support.
@@ -457,7 +459,7 @@ class LocalSearches:
             np.minimum(grid.taus, data.choice.tau_of(min(data.q, largest))),
         )
         self.top = largest_searched_size(self.taus, data)
-        self.by_fold: dict[int, FoldSearch] = {}
+        self.by_fold: dict[int, LocalSearchOfFold] = {}
         self.improved = False
 
     def has_expired(self) -> bool:
@@ -469,12 +471,12 @@ class LocalSearches:
         """Index of the middle gamma."""
         return len(self.lams) // 2
 
-    def begin(self, search: FoldSearch, seeds: IntArray) -> FoldPaths:
+    def begin(self, search: LocalSearchOfFold, seeds: IntArray) -> FoldPaths:
         """Return the first paths of a fold: a walk at the middle gamma, its supports refitted at every other gamma.
 
         Parameters
         ----------
-        search : FoldSearch
+        search : LocalSearchOfFold
             Search of the fold, which is stored.
         seeds : (m, top) int array
             Supports to try at every gamma.
@@ -485,12 +487,12 @@ class LocalSearches:
             Paths of the fold.
         """
         self.by_fold[search.fold] = search
-        return self.improve(search, partial(FoldSearch.begin, seeds=seeds, middle=self.middle))
+        return self.improve(search, partial(LocalSearchOfFold.begin, seeds=seeds, middle=self.middle))
 
     def walk(self) -> Iterator[FoldPaths]:
         """Walk over the sizes in every fold at every gamma."""
         yield from self.map_folds(
-            lambda fold, search: self.improve(search, partial(FoldSearch.sweep, order=self.gamma_order()))
+            lambda fold, search: self.improve(search, partial(LocalSearchOfFold.sweep, order=self.gamma_order()))
         )
 
     def exchange(self, thorough: bool) -> Iterator[FoldPaths]:
@@ -498,18 +500,18 @@ class LocalSearches:
         seeds, at = pool_supports(list(self.by_fold.values()), self.data.q)
         step = -(-self.folds.k // SAMPLED)
 
-        def work(fold: int, search: FoldSearch) -> FoldPaths:
+        def work(fold: int, search: LocalSearchOfFold) -> FoldPaths:
             deep = thorough and fold % step == 0
-            exchange = partial(FoldSearch.exchange, seeds=seeds, at=at, order=self.gamma_order(), thorough=deep)
+            exchange = partial(LocalSearchOfFold.exchange, seeds=seeds, at=at, order=self.gamma_order(), thorough=deep)
             return self.improve(search, exchange)
 
         yield from self.map_folds(work)
 
-    def map_folds(self, work: Callable[[int, FoldSearch], FoldPaths]) -> Iterator[FoldPaths]:
+    def map_folds(self, work: Callable[[int, LocalSearchOfFold], FoldPaths]) -> Iterator[FoldPaths]:
         """Run `work` on the search of every fold, on threads, until the time is over."""
         self.improved = False
 
-        def waiting() -> Iterator[tuple[int, FoldSearch]]:
+        def waiting() -> Iterator[tuple[int, LocalSearchOfFold]]:
             for item in sorted(self.by_fold.items()):
                 if self.has_expired():
                     return
@@ -522,7 +524,7 @@ class LocalSearches:
         last = len(self.lams) - 1
         return [*range(last // 2, last + 1), *range(last - 1, -1, -1), *range(1, last)]
 
-    def improve(self, search: FoldSearch, improve: Callable[..., None]) -> FoldPaths:
+    def improve(self, search: LocalSearchOfFold, improve: Callable[..., None]) -> FoldPaths:
         """Improve, refit and score the search of a fold as a work unit."""
         data = self.data.only(search.of_whole) if len(search.of_whole) < self.data.q else self.data
         last = search.last
@@ -590,20 +592,20 @@ class WorkingSets:
         seeds, at = pool_supports(list(searches.by_fold.values()), searches.data.q)
         named = np.unique(seeds[seeds >= 0])
 
-        def work(fold: int, search: FoldSearch) -> FoldPaths:
+        def work(fold: int, search: LocalSearchOfFold) -> FoldPaths:
             more = columns_to_add(search, self.rows, self._squares[fold])
             among = np.concatenate([search.best_supports().ravel(), more, named])
             grown = make_fold_search(searches, fold, pad_columns(searches.top, among, searches.data.q))
             grown.inherit_supports(search)
             searches.by_fold[fold] = grown
             order = searches.gamma_order()
-            exchange = partial(FoldSearch.exchange, seeds=seeds, at=at, order=order, thorough=False)
+            exchange = partial(LocalSearchOfFold.exchange, seeds=seeds, at=at, order=order, thorough=False)
             return searches.improve(grown, exchange)
 
         yield from searches.map_folds(work)
 
 
-def make_fold_search(searches: LocalSearches, fold: int, among: IntArray) -> FoldSearch:
+def make_fold_search(searches: LocalSearches, fold: int, among: IntArray) -> LocalSearchOfFold:
     """Return a new search of a fold on some ascending columns, by their Gram matrix over its training rows.
 
     Parameters
@@ -617,17 +619,17 @@ def make_fold_search(searches: LocalSearches, fold: int, among: IntArray) -> Fol
 
     Returns
     -------
-    FoldSearch
+    LocalSearchOfFold
         Search on these columns.
     """
     if len(searches.data.forced):
         among = np.union1d(among, searches.data.forced)
     narrow = searches.data.only(among)
     problem = moments_of_training(narrow, searches.folds.train_rows(fold)).problem(narrow, 1.0)
-    return FoldSearch(fold, problem, searches.lams, searches.top, among)
+    return LocalSearchOfFold(fold, problem, searches.lams, searches.top, among)
 
 
-def residuals(search: FoldSearch, rows: WeightedRows) -> FloatArray:
+def residuals(search: LocalSearchOfFold, rows: WeightedRows) -> FloatArray:
     """Return (m, n) residuals on the training rows of a fold.
 
     They are the residuals of its best supports at the first, the middle and the last gamma. At the middle gamma,
@@ -655,12 +657,12 @@ def residuals(search: FoldSearch, rows: WeightedRows) -> FloatArray:
     return out * rows.inside([search.fold])
 
 
-def columns_to_add(search: FoldSearch, rows: WeightedRows, squares: NDArray[np.float32]) -> IntArray:
+def columns_to_add(search: LocalSearchOfFold, rows: WeightedRows, squares: NDArray[np.float32]) -> IntArray:
     """Return the columns outside of a working set that residuals of its supports are most correlated with.
 
     Parameters
     ----------
-    search : FoldSearch
+    search : LocalSearchOfFold
         Search on the working set.
     rows : WeightedRows
         Rows of the data.
@@ -795,6 +797,6 @@ def _quick(searches: LocalSearches, seeds: Sequence[NDArray[np.integer]]) -> Ite
     )
 
     def work(fold: int, moments: TrainingMoments) -> FoldPaths:
-        return searches.begin(FoldSearch(fold, moments.problem(data, 1.0), searches.lams, searches.top), starts)
+        return searches.begin(LocalSearchOfFold(fold, moments.problem(data, 1.0), searches.lams, searches.top), starts)
 
     yield from run_folds(training_moments(data, folds), work, min(searches.threads, folds.k))
