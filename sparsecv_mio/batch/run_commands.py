@@ -409,7 +409,7 @@ def collect(
         frame = make(place, level, verify, count, every)
     write_table(frame, out)
     checked, failed = int(frame["verified"].notna().sum()), int((frame["state"] == "failed").sum())
-    wrong = checked - int(frame["verified"].fillna(False).sum())
+    wrong = checked - int(frame["verified"].eq(True).sum())
     words = f"{several(len(frame), 'row')} in {out}; {checked - wrong:,} verified, {wrong:,} not verified"
     if verify:
         words += f", {len(frame) - checked - failed:,} without a record to verify, {failed:,} from failed tasks"

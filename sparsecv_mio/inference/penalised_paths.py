@@ -201,7 +201,7 @@ def _solve_squares(
     elif X.size:
         slopes = enet_path(
             np.asfortranarray(apart), residuals, l1_ratio=l1_ratio, alphas=alphas, coef_init=start[rows.penalised],
-            max_iter=MOST_SWEEPS, tol=SWEEP_TOL, check_input=False,
+            max_iter=MOST_SWEEPS, tol=SWEEP_TOL, check_input=False, precompute=False,
         )[1].T  # fmt: skip
     models = np.zeros((len(alphas), len(start)))
     models[:, rows.penalised] = slopes

@@ -532,6 +532,6 @@ def test_numbers_beyond_double_precision_are_refused(options: dict[str, Any], me
     with pytest.raises(BadInput, match=message):
         sc.solve(frame, "y", folds="2", **options)
     with pytest.raises(BadInput, match="column 'a' holds a number in row 2 that is too large"):
-        sc.solve(frame.assign(a=[1, 10**400, 2, 3]), "y", folds="2")
+        sc.solve(frame.assign(a=pd.Series([1, 10**400, 2, 3], dtype=object)), "y", folds="2")
     with pytest.raises(BadInput, match="numbers only"):
         sc.Dataset.from_arrays([[1, 10**400], [2, 3]], [1.0, 2.0])
