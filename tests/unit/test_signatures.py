@@ -27,10 +27,10 @@ from .test_docs import listed
 MOST = 8  # parameters of a function; `self` is not counted
 EXPLAINED_FROM = 3  # an exported function of so many parameters explains each
 
-# `solve` has those of its data and its grid by themselves;
+# `solve` and `best_subsets` have those of their data and grid by themselves;
 # a command's parameters are its options, and scikit-learn wants every setting of an estimator in `__init__`
 MANY_PARAMETERS = (
-    "search.api.solve", "cli", "sklearn.best_subset_ridge", "sklearn.best_subset_logistic",
+    "search.api.solve", "fits.best_subsets.best_subsets", "cli", "sklearn.best_subset_ridge", "sklearn.best_subset_logistic",
     *(module.removeprefix("sparsecv_mio.") for module in cli.COMMANDS.values()),
 )  # fmt: skip
 
