@@ -404,7 +404,9 @@ def summarise(
         table: pd.DataFrame = found.unstack("column")  # type: ignore[assignment]  # of a frame: a frame
         return table.swaplevel(axis=1).reindex(index=present(rows))[order]
 
-    counts = [wide(found).astype(float).fillna(0.0).astype(int) for found in (count, marks.groupby(cell, sort=False).max())]
+    counts = [
+        wide(found).astype(float).fillna(0.0).astype(int) for found in (count, marks.groupby(cell, sort=False).max())
+    ]
     return TableCells(wide(centre), wide(spread), counts[0], counts[1], values, notes)
 
 

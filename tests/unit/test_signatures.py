@@ -30,7 +30,8 @@ EXPLAINED_FROM = 3  # an exported function of so many parameters explains each
 # `solve` and `best_subsets` have those of their data and grid by themselves;
 # a command's parameters are its options, and scikit-learn wants every setting of an estimator in `__init__`
 MANY_PARAMETERS = (
-    "search.api.solve", "fits.best_subsets.best_subsets", "cli", "sklearn.best_subset_ridge", "sklearn.best_subset_logistic",
+    "search.api.solve", "fits.best_subsets.best_subsets", "cli",
+    "sklearn.best_subset_ridge", "sklearn.best_subset_logistic",
     *(module.removeprefix("sparsecv_mio.") for module in cli.COMMANDS.values()),
 )  # fmt: skip
 
