@@ -467,7 +467,7 @@ OPTIONS = {
                "without a time limit, and may take longer than the search. [none]"),
         Option("full", bool, False, "", "Print the tables of every gamma instead of a summary."),
         Option("quiet", bool, False, "",
-               "Print only the answer and warnings that restrict it: no progress, tables or hints.", letter="-q"),
+               "Print only the answer, and warnings and hints that restrict it: no progress or tables.", letter="-q"),
     )
 }  # fmt: skip
 
