@@ -229,7 +229,7 @@ def test_other_runs_and_damaged_files_are_refused(tmp_path: Path) -> None:
         store.write_bytes(spoilt)
         with pytest.raises(CorruptStore, match="damaged"):
             observers.read_checkpoint(store)
-    with pytest.raises(CorruptStore, match="cannot read"):
+    with pytest.raises(CorruptStore, match="does not exist; give an existing file, or omit --resume"):
         observers.read_checkpoint(tmp_path / "none.ck")
     with pytest.raises(BadInput, match="does not exist"):
         observers.Checkpoint(tmp_path / "no" / "run.ck").write(run)
