@@ -444,7 +444,7 @@ class DrawnSearch(DrawnModel):
         -------
         (n,) array
             Predictions in units of the target, or probabilities: the mean if several folds score a row, and NaN if no
-            fold does.
+            fold does. Rows of weight 0 and rows that `na="drop"` leaves out have no entry.
 
         Raises
         ------

@@ -263,8 +263,9 @@ class BestSubsetRidgeCV(sparse_model.ChosenByCV, SparseLinearModel):
     coef_path_, intercept_path_ : (p, T) array, (T,) array
         Models of all sizes at `gamma_`, from the best subsets that the search knows for all rows; only the model of
         `tau_` is proved (`BestSubsetRidge(taus, gamma=gamma_)` proves all).
-    held_out_predictions_ : (n,) array
-        Predictions of each row of the fit, by the model of the chosen pair that was fitted without its fold.
+    held_out_predictions_ : (m,) array
+        Predictions of each row of the fit with a weight above 0, in the order of X, by the model of the chosen
+        pair that was fitted without its fold.
     record_ : Record
         Answer and certificate; `record_.write_record(file)` saves it for `sparsecv verify`.
     n_features_in_, feature_names_in_ : int, array

@@ -243,8 +243,9 @@ def _describe_value(value: object, name: str, row: int) -> str:
     if isinstance(value, str):
         return f"text {shown} in row {row}{TEXT_CELLS}"
     if isinstance(value, date):
-        days = f"(X[{name!r}] - X[{name!r}].min()).dt.days (pandas) or .dt.total_days() (polars)"
-        return f"the date {value!s:.10} in row {row}; convert the column to numbers of days, for example by {days}"
+        days = f"(pandas.to_datetime(X[{name!r}], utc=True) - pandas.Timestamp(0, tz='UTC')).dt.days"
+        how = f"{days}, or X[{name!r}].dt.epoch('d') in polars"
+        return f"the date {value!s:.10} in row {row}; convert the column to days since 1970, for example by {how}"
     return f"a value of type {type(value).__name__} in row {row} ({shown}); give one real number in each cell"
 
 
@@ -548,7 +549,7 @@ class ChosenByCV:
 
     @property
     def held_out_predictions_(self: Any) -> FloatArray:
-        """(n,) predictions of each row of the fit, by the model of the chosen pair that was fitted without its fold."""
+        """(m,) predictions of each row of positive weight, by the model of the chosen pair fitted without its fold."""
         search = self._search
         return held_out_predictions(self.record_, search.dataset, search.folds)
 

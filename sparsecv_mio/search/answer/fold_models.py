@@ -20,7 +20,7 @@ from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray, IntArray
 from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.own_rows import adapt_to_expanded_table, fold_preprocessing, rows_of_record
 from sparsecv_mio.certificate.predicting import INVERSE_LINKS, read_columns
-from sparsecv_mio.certificate.read_back import adapt_to_record_loss, data_of, folds_again
+from sparsecv_mio.certificate.read_back import adapt_to_record_loss, data_of, folds_again, rows_and_folds_of_record
 from sparsecv_mio.certificate.records import Classes, Record
 from sparsecv_mio.certificate.restrictions import adjustment_columns, restrictions_of_fits
 from sparsecv_mio.data.dataset import Dataset
@@ -43,14 +43,15 @@ def held_out_predictions(record: Record, data: Any, folds: AnyFolds | None = Non
     record : Record
         Record of the search.
     data : path, frame or Dataset
-        Data of the record; a `Dataset` has its weights (:func:`sparsecv_mio.data.weights.weighted_rows`).
+        Data of the record; row weights may be in a column of a table or in `aux` of a `Dataset`.
     folds : str, int, splitter, labels, pairs or FoldPlan, optional
         Folds of the record, if it does not describe them.
 
     Returns
     -------
     (n,) array
-        Predictions in units of the target: the mean if several folds score a row; NaN if no fold does.
+        Predictions in units of the target: the mean if several folds score a row; NaN if no fold does. Rows of weight
+        0 and rows that `na="drop"` leaves out have no entry.
 
     Raises
     ------
@@ -66,8 +67,7 @@ def held_out_predictions(record: Record, data: Any, folds: AnyFolds | None = Non
     >>> bool(np.isclose(np.mean(error**2), record.cv_error))
     True
     """
-    dataset = data_of(record, data)
-    plan = folds_again(record.folds, adapt_to_record_loss(record, dataset)) if folds is None else folds
+    dataset, plan = rows_and_folds_of_record(record, data, folds)
     return mean_predictions(*predictions_by_fold(record, dataset, plan), dataset.n)[0]
 
 

@@ -498,6 +498,25 @@ def test_defaults_and_arguments_are_those_of_solve() -> None:
     assert np.mean(error**2) == pytest.approx(labelled.cv_error, rel=1e-9)
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_held_out_predictions_take_the_data_of_a_record_with_row_weights(loss: str, tmp_path: Path) -> None:
+    frame = read_csv(INSTANCES / "prostate.csv").assign(w=np.arange(97) % 4)
+    if loss == "logistic":
+        frame["lpsa"] = (frame["lpsa"] > 2.5).astype(int)
+    record = sc.solve(frame, "lpsa", loss=loss, gammas=0.1, taus=2, folds=4, weights="w")
+    frame.to_csv(tmp_path / "w.csv", index=False)
+    aux = {"w": frame["w"].to_numpy()}
+    data = sc.Dataset.from_arrays(frame.drop(columns=["w", "lpsa"]), frame["lpsa"], target="lpsa", aux=aux)
+    expected = record.held_out_predictions(sc.read_dataset(frame, "lpsa", weights="w"))
+    for given in (frame, tmp_path / "w.csv", data):
+        assert np.array_equal(record.held_out_predictions(given), expected)
+    kept = frame[frame["w"] > 0]
+    held_out = (
+        (kept["lpsa"] - expected) ** 2 if loss == "squared" else -np.log(np.where(kept["lpsa"], expected, 1 - expected))
+    )
+    assert np.average(held_out, weights=kept["w"]) == pytest.approx(record.cv_error, rel=1e-9)
+
+
 def test_notes_that_the_command_prints_are_warnings_too() -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(size=(60, 3))

@@ -240,7 +240,8 @@ def test_values_of_frames_that_are_no_numbers_have_advice_for_estimators(model: 
     for value, said in (
         (
             pd.Timestamp(day),
-            r"the date 2024-05-06 in row 1; .* by \(X\['c'\] - X\['c'\].min\(\)\).dt.days \(pandas\) or ",
+            r"the date 2024-05-06 in row 1; .* by "
+            r"\(pandas.to_datetime\(X\['c'\], utc=True\) - pandas.Timestamp\(0, tz='UTC'\)\).dt.days, or ",
         ),
         (day, "the date 2024-05-06 in row 1"),
         (datetime.time(3), "a value of type time in row 1 "),
