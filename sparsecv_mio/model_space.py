@@ -272,8 +272,8 @@ def _end(name: Any, given: Any) -> float | None:
     end = float(value)
     if end and not 1.0 / LARGEST_BOUND <= abs(end) <= LARGEST_BOUND:
         raise BadInput(
-            f"{COEF_BOUNDS}: the bound {end:g} of {name!r} is not 0, and its absolute value is not between "
-            f"{1.0 / LARGEST_BOUND:g} and {LARGEST_BOUND:g}; use 0, or leave this side open"
+            f"{COEF_BOUNDS}: the bound {end:g} of {name!r} is out of range; give 0, or a number with an absolute "
+            f"value from {1.0 / LARGEST_BOUND:g} to {LARGEST_BOUND:g}, or leave this side open"
         )
     return end
 
@@ -637,7 +637,7 @@ class Restrictions:
         firsts = {columns[0]: word_of_factor(columns) for columns in self.count}
         said += [f"at most {limit.describe(firsts)}" for limit in self.at_most]
         if len(self.hierarchy) > MOST_NAMED:
-            said.append(f"{len(self.hierarchy)} features only with their parents")
+            said.append(f"{len(self.hierarchy)} features enter only together with their factors")
         else:
             said += [rule.describe(firsts) for rule in self.hierarchy]
         for text, some in (("below 0", self.nonnegative), ("above 0", self.nonpositive)):
@@ -829,7 +829,7 @@ class _ByName:
         if (rule.feature, rule.parents) != (ALL, ()):
             child, above = self.columns([rule.feature], "hierarchy")[0], self.columns(rule.parents, "hierarchy")
             if child in above:
-                raise BadInput(f"hierarchy: feature {child!r} is its own parent")
+                raise BadInput(f"hierarchy: feature {child!r} is its own parent; name other features")
             return [Parents(child, above, rule.every)]
         made, first_of = products(self.words, rule.every), self.first_of
         if not made:
@@ -857,11 +857,11 @@ def _adjusted_twice(option: str, name: str) -> BadInput:
 def _given_features(given: Any, option: str) -> tuple[str, ...]:
     """Return the given features as texts, without repetition."""
     if not isinstance(given, str | Integral | Iterable):
-        raise BadInput(f"{option}: {given!r} is neither a feature nor a list of features")
+        raise BadInput(f"{option}: {given!r} is neither a feature nor a list of features; give names or positions")
     columns = [given] if isinstance(given, str | Integral) else list(given)
     for column in columns:
         if not isinstance(column, str | Integral):
-            raise BadInput(f"{option}: {column!r} is neither the name nor the position of a feature; correct it")
+            raise BadInput(f"{option}: {column!r} is neither the name nor the position of a feature; give one of these")
     return tuple(dict.fromkeys(str(column) for column in columns))
 
 

@@ -20,10 +20,10 @@ WRITTEN = 4.0 * ROUNDING
 """Relative rounding error of numbers written to a file; numbers that differ by less are treated as equal."""
 
 TIE_RTOL = 1e-9
-"""Supports whose refitted objectives differ by at most this, relative to the full objective, are tied (theory 9)."""
+"""Two supports are tied if their refitted objectives differ by at most this share of the objective (theory 9)."""
 
 KEEP_RTOL = 1e-8
-"""A node is pruned only above the best objective times `1 + KEEP_RTOL`: updated inverses drift (theory 9)."""
+"""A node is pruned only above the best objective times `1 + KEEP_RTOL`, because updated inverses drift (theory 9)."""
 
 PROVED_RTOL = 1e-9
 """Relative width of an interval up to which an optimum counts as proved, for any requested gap."""

@@ -155,7 +155,8 @@ def check_rows(given: Mapping[str, Any], data: Dataset, plan: FoldPlan) -> None:
 def _check_number(name: str, value: Any, zero: bool) -> None:
     fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not fits or value < 0.0 or (value == 0.0 and not zero):
-        raise BadInput(f"{name}: {value!r} is not a number " + ("of at least 0" if zero else "above 0"))
+        limit = "of at least 0" if zero else "above 0"
+        raise BadInput(f"{name}: {value!r} is not a number {limit}; give such a number without quotes")
 
 
 def score_setting(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:

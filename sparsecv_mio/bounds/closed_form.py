@@ -26,15 +26,16 @@ raises u, by bounds on these errors. If supports with tied objectives count as o
 tolerance for ties. The argument `allowances` bounds all other rounding errors. In the table, `keep` and `slack` are the
 allowances of a tree for its own rounding errors (`kernels.nodes`).
 
-======================= ==================================== ==============================================
-where                   v or T is lowered by                 u is raised by
-======================= ==================================== ==============================================
-`bounds.cv_error`       the rounding of the fold bounds      the tolerance of ties and that rounding
-`subproblem`            the margin of the trees              the error of a refit, and `TIE_RTOL` of it
-first intervals         that margin, and `slack` of the form `keep` and `slack` of the form
-lists, in closed form   `keep`, `slack`, ROWS_ROUNDING       `keep`, `slack`, the error of the closed form
-lists, by refits        `keep`, `slack`, ROWS_ROUNDING       the error of a refit, and `TIE_RTOL` of it
-======================= ==================================== ==============================================
+============================= =================================== ==============================================
+caller                        v or T is lowered by                u is raised by
+============================= =================================== ==============================================
+`bounds.cv_error`             the rounding of the fold bounds     `TIE_RTOL` times u, and the same rounding
+trees of a subproblem         the margin of the trees             the error of a refit, and `TIE_RTOL` times u
+`left_out_folds.bound_folds`  the margin of the trees, `slack`    `keep`, `slack`
+lists with fits in closed     `keep`, `slack`, `ROWS_ROUNDING`    `keep`, `slack`, the error of the closed form
+form
+lists with refits             `keep`, `slack`, `ROWS_ROUNDING`    the error of a refit, and `TIE_RTOL` times u
+============================= =================================== ==============================================
 
 **Held-out weights.** Let `V_t` be a lower bound on the minimum of `f^(-N)(b) + t h_N(b)` over b with at most tau
 nonzero coefficients, for a weight t > 0 of the held-out rows. Then `h_N(b) >= (V_t - u) / t` for the optimum b of the
@@ -68,18 +69,19 @@ for all b in the ball. For a single row x, `reach` is `x'M^{-1} x`. A computed c
 
 **Rounding.** Bounds are widened by bounds on the rounding errors of the centre, its value and the rows.
 
-===================== =============================== ============================================================
-where                 centre                          what is widened
-===================== =============================== ============================================================
-here, `RidgeBall`     the ridge fit of a fold, with   `f(b0)` by `unit load^2`, the radius by the residual of the
-                      a bound on its error            normal equations, `reach` by the condition, rows by `unit`
-`ball_of_left_out`    not computed; bounds on it      leverage, residual and result, by the caller
-                      from the full-data fit
-kernels `level_sets`  the ridge fit of the columns    `ubar` by the allowance of a comparison of f at two points
-                      left by screening               (docs/theory/bounds.md 7), eigenvalues by 1e-9
-`formulation.task`    the scaled ridge fit; bounds    the level by a margin, the radius by the residual of the
-                      coefficients, not predictions   normal equations and 1e-6, every bound by 1e-9
-===================== =============================== ============================================================
+====================== =============================== ===========================================================
+code                   centre of the ball              numbers that are widened
+====================== =============================== ===========================================================
+`RidgeBall`            the ridge fit of a fold, with   `f(b0)` by `unit load^2`, the radius by the residual of the
+                       a bound on its error            normal equations, `reach` by the condition of M, rows by
+                                                       `unit`
+`ball_of_left_out`     not computed; the full-data fit the leverage, the residual and the result, by the caller
+                       bounds it
+`kernels.level_sets`   the ridge fit on the columns    `ubar` by the allowance for comparing f at two points
+                       that remain after screening     (docs/theory/bounds.md 7), eigenvalues by 1e-9
+`formulation.task`     the scaled ridge fit; the ball  the level by a margin, the radius by the residual of the
+                       bounds coefficients             normal equations and by 1e-6, every bound by 1e-9
+====================== =============================== ===========================================================
 
 The kernel `level_sets` computes the minimum and maximum of a quadratic function over the ball exactly (S-lemma), by an
 eigendecomposition. This module applies the inequality above to all held-out rows together and, if the rows are

@@ -219,7 +219,8 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
     for i, tried in enumerate(chosen.tried):
         place, first = f"{path}tried[{i}].", [outer_model.fold for outer_model in chosen.tried[0].folds]
         right = _are_ordered_folds(tried.folds, outer.k) and first == [outer_model.fold for outer_model in tried.folds]
-        if not checks.require(right, f"{place}folds", "must be the same outer folds for every weight, each once"):
+        words = "must list the same outer folds for every weight, with no fold repeated"
+        if not checks.require(right, f"{place}folds", words):
             return
         *_, error = _outer_errors(checks, record, (dataset, outer), tried.folds, place)
         checks.close(f"{place}error", tried.error, error, SAME * error)

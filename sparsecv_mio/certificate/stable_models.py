@@ -49,7 +49,7 @@ def check_stability(checks: Checks, record: Record, design: Design, level: Enume
     checks.mark_bounded_fields(*BOUNDS, "request.stability")
     if not tried:
         checks.leaves(BOUNDS_READ, *BOUNDS)
-    if not checks.end_part("stability and the weighted choice agree with the table"):
+    if not checks.end_part("the instability, and the pair chosen by --stability, agree with the table"):
         return
     n_compared = 0
     if _check_refitted_changes(checks, record, design, stable, level) and tried:
@@ -154,7 +154,8 @@ def _models(checks: Checks, record: Record, chosen: StableChoice, path: str, ask
 def _model(checks: Checks, record: Record, one: WeighedModel, path: str) -> None:
     """Check that the model of a weight is at a pair of the grid and has features of the data."""
     pairs = {(row.gamma, row.tau) for row in record.table}
-    checks.require((one.gamma, one.tau) in pairs, f"{path}gamma", f"is not in the table together with tau {one.tau}")
+    words = f"is {one.gamma!r}, but the table has no pair of tau {one.tau} and this gamma"
+    checks.require((one.gamma, one.tau) in pairs, f"{path}gamma", words)
     size = (record.request.restrictions or NONE).features(one.support)
     allowed = len(set(one.support)) == len(one.support) and size <= one.tau
     allowed &= set(one.support) <= set(record.data.names)

@@ -291,7 +291,7 @@ def _check_reference(checks: Checks, place: str, asked: GridRequest | Side, data
 def _check_folds(checks: Checks, info: FoldInfo, plan: FoldPlan) -> bool:
     for name in ("spec", "seed", "k", "repeats", "digest"):
         checks.require_equal(f"folds.{name}", getattr(info, name), getattr(plan, name))
-    return checks.end_part(f"folds: {plan.k} folds, rebuilt from {info.spec!r}, with the same digest")
+    return checks.end_part(f"folds: {plan.k} folds, rebuilt from {info.spec!r}; their digest equals that of the record")
 
 
 def _fold_supports(checks: Checks, pair: claims.ReportedPair, design: Design) -> list[Support] | None:

@@ -141,7 +141,7 @@ class TwoClasses:
 
     def __init__(self, X: Array, y: Array, scale: str, intercept: str) -> None:
         need(set(y.tolist()) <= {0.0, 1.0}, "the target has values other than 0 and 1, which logistic loss requires")
-        need(intercept in ("fold", "none"), f"logistic loss requires the intercept fold or none, not {intercept!r}")
+        need(intercept in ("fold", "none"), f"the intercept is {intercept!r}; logistic loss requires 'fold' or 'none'")
         self.intercept, (self.n, self.q) = intercept, X.shape
         need(self.n < 1 << 24 and self.q < 1 << 16, f"{self.n} rows of {self.q} columns are too many for the checker")
         center = X.mean(0) if intercept == "fold" else np.zeros(self.q)

@@ -151,7 +151,7 @@ class Check:
         sound = na in (None, "mean", "median") and type(own) is bool and (na or own)
         need(sound, f"the rule of imputation {na!r} or of scaling {own!r} is unknown")
         with_folds = self.head["intercept"] != "global" and "left" in self.head
-        need(with_folds, "fold-specific preprocessing requires folds, and the intercept fold or none")
+        need(with_folds, "fold-specific preprocessing requires folds, and the intercept 'fold' or 'none'")
         return na is not None
 
     def take(self, line: dict[str, Any]) -> None:
@@ -199,9 +199,7 @@ class Check:
         gammas, taus = (", ".join(map(repr, values)) for values in (self.gammas, self.taus))
         leaves = sum(tree.leaves for tree in self.folds.trees)
         words = [f"data: {data['n']} rows, {data['p']} features, target {data['target']!r}, {data['digest'][:23]}..."]
-        words.append(
-            f"grid: gamma {gammas}; tau {taus}; scale of columns {head['scale']}, intercept {head['intercept']}"
-        )
+        words.append(f"grid: gamma {gammas}; tau {taus}; scale: {head['scale']}; intercept: {head['intercept']}")
         adjusted, out = (", ".join(map(repr, names)) for names in self.names)
         words += [f"adjusted for: {adjusted}"] if adjusted else []
         if self.within is not None:

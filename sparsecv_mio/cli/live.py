@@ -84,7 +84,7 @@ def describe_certified_region(state: Progress) -> str:
         return ""
     from sparsecv_mio.report.record_words import describe_region
 
-    return f"certified for {describe_region(*state.proved, [row.tau for row in state.taus])}"
+    return f"best pair certified for {describe_region(*state.proved, [row.tau for row in state.taus])}"
 
 
 def bar(done: int, pruned: int, total: int, width: int = WIDEST_BAR) -> Text:

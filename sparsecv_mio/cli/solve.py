@@ -125,8 +125,8 @@ class SolveRequest:
     )  # fmt: skip
     draw_file: str | None = option(
         None, "FILE",
-        "Store every finished draw of --bootstrap, --stability-selection and --infer in this file. An existing file of "
-        "the same question is continued. [none]",
+        "Store every finished draw of --bootstrap, --stability-selection and --infer in this file. If the file has "
+        "draws of the same data and options, the run continues it. [none]",
     )  # fmt: skip
     baselines: str | None = option(
         None, "LIST",

@@ -124,7 +124,7 @@ def read_lines(path: Path, n: int, kind: str, item: str) -> list[list[str]]:
     lines: list[list[str]] = []
     try:
         if not path.exists():
-            raise BadInput(f"{source} does not exist; check the path after file:")
+            raise BadInput(f"{source} does not exist; check the path in folds 'file:PATH'")
         check_readable(path, kind, most=FOLD_FILE_BYTES + MOST_BYTES_A_ROW * n)
         with path.open(encoding="utf-8-sig", newline="") as handle:
             reader = csv.reader(handle)

@@ -379,7 +379,7 @@ def fold_name(spec: str, dataset: Dataset, fold: int) -> str:
 
 def _check_seed(seed: object) -> None:
     if not isinstance(seed, Integral):
-        raise BadInput(f"seed: {str(seed)[:30]!r} is not a whole number")
+        raise BadInput(f"seed: {str(seed)[:30]!r} is not a whole number; give a number such as 0")
     if seed < 0:
         raise BadInput(f"seed {seed} is negative; use 0 or a positive whole number")
 
@@ -726,7 +726,7 @@ def outer_folds(
     [1, 1, 0, 0, 0, 0]
     """
     if not isinstance(count, Integral):
-        raise BadInput(f"nested: {str(count)[:30]!r} is not a whole number")
+        raise BadInput(f"nested: {str(count)[:30]!r} is not a whole number; give a number of outer folds such as 5")
     if count < 2:
         raise BadInput(f"nested: {count} is out of range; give at least 2 outer folds")
     if count > dataset.n:

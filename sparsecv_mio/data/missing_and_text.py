@@ -176,7 +176,7 @@ def number_dates(
         forms = {column.name: form_of_dates(column.name, column.texts.values(), how.dates) for column in table.columns}
     conversions = {name: form for name, form in forms.items() if form}
     if not conversions:
-        raise BadInput(f"dates: no feature holds dates; {_find_other_dates(table, how)}leave the option out")
+        raise BadInput(f"dates: no feature is read as dates; {_find_other_dates(table, how)}leave this option out")
     features = list[RawColumn]()
     for column in table.features:
         made = date_features(column.name, how.dates)
@@ -197,7 +197,7 @@ def _find_other_dates(table: RawTable, how: Reading) -> str:
         with suppress(BadInput):  # if the day or the month may come first, --dates names no column either
             if form_of_dates(name, map(str, cells.tolist()), how.dates):
                 return f"{name!r} holds dates, but it gives ids, folds, weights or exposures; "
-    return "write them as 2024-12-31, or "
+    return "write dates as 2024-12-31, or "
 
 
 def _date_columns(column: RawColumn, form: str, features: Mapping[str, str], is_form_known: bool) -> list[RawColumn]:

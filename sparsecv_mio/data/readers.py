@@ -363,8 +363,8 @@ class NewRows(NamedTuple):
         if not self.skipped_lines:
             return ""
         return (
-            f"skipped in this file: {name_lines(self.skipped_lines)}, as in the data of the record, because the file "
-            "cannot be read otherwise"
+            f"skipped in this file: {name_lines(self.skipped_lines)}; the data of the record skipped the same lines, "
+            "and this file cannot be read with them"
         )
 
 

@@ -243,7 +243,7 @@ def time_order(features: Sequence[RawColumn], target: RawColumn) -> TimeOrder | 
     for column in features:
         days = _days(column)
         if days is not None and _is_growing(days, 0.5):
-            return TimeOrder(column.name, "a date that grows from row to row")
+            return TimeOrder(column.name, "a date that increases from row to row")
     plain = [column for column in features if not column.texts and not column.has_empty]
     by_name = _order_by_name(plain, sorted_by_target)
     if by_name is not None or sorted_by_target or likeness < NEIGHBOUR_CORRELATION:
@@ -252,7 +252,7 @@ def time_order(features: Sequence[RawColumn], target: RawColumn) -> TimeOrder | 
     if growing is None:
         return None
     alike = f"the target is similar to the target of the previous row (correlation {likeness:.2f})"
-    return TimeOrder(growing.name, f"grows from row to row, and {alike}, as in a time series")
+    return TimeOrder(growing.name, f"increases from row to row, and {alike}, as in a time series")
 
 
 def _order_by_name(columns: Sequence[RawColumn], sorted_by_target: bool) -> TimeOrder | None:
@@ -263,9 +263,9 @@ def _order_by_name(columns: Sequence[RawColumn], sorted_by_target: bool) -> Time
         within = [column for column in columns if column is not times and WITHIN.fullmatch(column.name)]
         for within_year in within if YEAR.fullmatch(times.name) else []:
             if _is_growing(_together(times.numbers, within_year.numbers), 1.0):
-                return TimeOrder(times.name, f"grows from row to row together with {within_year.name!r}")
+                return TimeOrder(times.name, f"increases from row to row together with {within_year.name!r}")
         if _is_growing(times.numbers, 1.0) and not sorted_by_target:
-            return TimeOrder(times.name, "has the name of a time, and grows from row to row")
+            return TimeOrder(times.name, "has a name that suggests a time, and increases from row to row")
     return None
 
 

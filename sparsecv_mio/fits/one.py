@@ -351,7 +351,8 @@ def _compare_from_rows(model: _Model, outcome: Outcome, limits: Limits) -> Outco
         outcome, stop=Stop.OPTIMAL, incumbent=tuple(support.tolist()), lower=lower, upper=upper,
         beta=tuple(refit_rows(data, slice(0, data.n), support, gamma).beta.tolist()),
         nodes=outcome.nodes + found.nodes, seconds=outcome.seconds + clock.seconds,
-        raw_status="complete; near ties compared from the rows", allowance=max(upper - lower - limits.gap * upper, 0.0),
+        raw_status="complete; nearly tied supports compared by refits",
+        allowance=max(upper - lower - limits.gap * upper, 0.0),
     )  # fmt: skip
 
 

@@ -1,9 +1,9 @@
 """Repeat the whole procedure on draws of the rows: the folds, the grid, the choice of a model and its fit.
 
-A *draw* is a set of rows drawn at random. The procedure is the one that gave the answer. The folds of a draw are made
-in the same way as the folds of an outer training set of nested cross-validation, and the search is warm-started from
-the supports of the answer. Draws are searched one after the other, or in several processes of one thread each if they
-take long. Finished draws are stored in a file of JSON lines, so that a later run continues with the missing draws.
+A *draw* is a set of rows drawn at random. The procedure is the one that gave the answer. Folds of a draw are made like
+the inner folds of nested cross-validation. The search starts from the supports of the answer. Draws are searched one
+after the other, or in several processes of one thread each if they take long. Finished draws are stored in a file of
+JSON lines, so that a later run continues with the missing draws.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class DrawOptions:
     threads : int, optional
         Number of cores; all cores by default.
     store : path, optional
-        File in which finished draws are stored; an existing file of the same question is continued.
+        File in which finished draws are stored; a file with draws of the same data and options is continued.
     progress : callable, optional
         Function that is called with a :class:`~sparsecv_mio.search.observers.Progress`.
     stop : threading.Event, optional
@@ -260,9 +260,11 @@ def _describe_missing(n_done: int, n_draws: int, n_truncated: int, deadline: Dea
     """Return why some of the draws are not done."""
     if deadline.stop.is_set():
         return f"the run was interrupted after {n_done} of {n_draws} draws"
-    is_are = "is" if n_truncated == 1 else "are"
-    left_out = f", and {several(n_truncated, 'truncated draw')} {is_are} left out" if n_truncated else ""
-    return f"the time limit ended after {n_done} of {n_draws} draws{left_out}; {MORE_DRAWS}"
+    left_out = ""
+    if n_truncated:
+        stopped = f"{several(n_truncated, 'draw')} whose search was stopped early"
+        left_out = f", without {stopped}"
+    return f"the time limit was reached after {n_done} of {n_draws} draws{left_out}; {MORE_DRAWS}"
 
 
 def _with_gap(question: Question, options: DrawOptions) -> Question:
@@ -448,7 +450,7 @@ class DrawStore:
         first, *lines = self.path.read_bytes().decode("utf-8", "replace").split("\n")
         if first != self._make_head():
             raise BadInput(
-                f"{self.what}: file {self.path} has the draws of another question or version; give another file"
+                f"{self.what}: file {self.path} has draws of other data, options or version; give another file"
             )
         stored = dict[str, StoredDraw]()
         for number, line in enumerate(lines[:-1], 2):  # without an incomplete last line, of a run that was killed

@@ -14,10 +14,10 @@ and Buehlmann 2009) is
 **Proposition.** If each test is valid given the rows that chose its model, then with probability at least `1 - a` no
 term with `P_j <= a` has coefficient 0 in every model that contains it. The splits may depend on each other.
 
-*Proof.* Let `u = a / (1 - log g)`. `P_j <= a` means that `#{b: p_jb <= u k / B} >= k` for some k. Then the mean over b
-of `s_jb = sup_{t >= g} 1{p_jb <= u t} / t` is at least 1. If term j has coefficient 0, p is uniform or larger, and the
+*Proof.* Let `u = a / (1 - log g)`. `P_j <= a` means that `#{b: p_jb <= u k / B} >= k` for some k. Let `s_jb = sup_{t >=
+g} 1{p_jb <= u t} / t`. Its mean over b is then at least 1. If term j has coefficient 0, p is uniform or larger, and the
 expectation of s_jb given the rows that chose the model is at most `u (1 - log g) / m_b = a / m_b`. A model has at most
-m_b terms with coefficient 0. For one split, the expectations of s_jb over these terms therefore sum to at most a, and
+m_b terms with coefficient 0. For one split, the expectations of s_jb over these terms therefore sum to at most `a`.
 Markov's inequality gives the claim. []
 
 **Interval.** The values of a coefficient that the same test does not reject form an interval (Dezeure et al. 2015). It

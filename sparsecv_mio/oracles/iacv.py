@@ -9,7 +9,7 @@ followed by a proximal step on h. Gradient descent (GD) and stochastic gradient 
 proximal gradient descent has g equal to the summed loss, and h = lam * pi with the penalty pi.
 
 For each fold, the module also computes one Newton step, the infinitesimal jackknife and the exact held-out fit. Newton
-steps and jackknives are meant for the minimiser of the full-data problem. In a comparison along the iterations of a
+steps and jackknives are defined at the minimiser of the full-data problem. In a comparison along the iterations of a
 solver, Newton steps and jackknives start from the current iterate instead (section 6 of the paper). The baseline of
 this comparison is the full-data iterate, which ignores the fold.
 

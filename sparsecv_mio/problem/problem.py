@@ -10,16 +10,18 @@ at most tau columns. A larger w gives a tighter relaxation. No w is larger than 
 below differ in tightness and cost.
 
 ========================== ================================================ =======================================
-used by                    diagonal                                         reason
+used by                    diagonal w                                       reason
 ========================== ================================================ =======================================
-bounds as printed,         the penalty                                      as printed; the only choice with fewer
-folds by rows                                                               rows than columns
-trees                      penalty + eigenvalue; for 37 to 400 columns      all gammas share a spectrum; one more
-                           the mean of this and `own_part`                  inversion for each problem saves nodes
-vendors' models            penalty + eigenvalue, in units with `M_jj = 1`   well scaled, and one number to prove
-bounds of a fold           `reduced_forms.sharpen`: approximately the       the tightest; some factorisations for
-                           largest sum of logarithms                        each fold and gamma, warm-started from
-                                                                            all rows
+the bounds of the paper,   the penalty                                      the paper prints it; it is the only
+folds solved from rows                                                      choice with fewer rows than columns
+trees                      penalty + eigenvalue; for 37 to 400 columns      one spectrum serves all gammas; the
+                           the mean of this sum and `own_part`              mean costs one inversion for each
+                                                                            problem, and saves nodes
+models of solvers          penalty + eigenvalue, in units with `M_jj = 1`   the models are well scaled, and only one
+                                                                            number needs a proof
+bounds of a fold           `reduced_forms.sharpen`: approximately the       this diagonal is the tightest; it costs
+                           largest sum of logarithms of w_j                 some factorisations for each fold and
+                                                                            gamma, warm-started from all rows
 ========================== ================================================ =======================================
 
 **Rounding.** The choice "penalty + eigenvalue" adds a lower bound on the smallest eigenvalue of Q. A successful

@@ -2,10 +2,10 @@
 
 A node (I, F) of a tree includes the columns I and may choose from the columns F. With few columns, leaves are closed by
 ridge fits, as in the path tree. With many columns, the objectives of these fits are below the threshold. The dual value
-of a point of the perspective relaxation (theory section 1), rounded to few bits, then closes a node. The point of the
-parent node is used if it is sufficient. Columns are scaled so that the penalty is 1. If columns form nearly collinear
-groups, the relaxation uses a block-diagonal part of the matrix M instead of the penalty (docs/theory/bounds.md, section
-9). The proof contains this part.
+of a point of the perspective relaxation (theory section 1), rounded to few bits, then closes a node. If the point of
+the parent node also closes the node, no new point is computed. Columns are scaled so that the penalty is 1. If columns
+form nearly collinear groups, the relaxation uses a block-diagonal part of the matrix M instead of the penalty
+(docs/theory/bounds.md, section 9). The proof contains this part.
 
 A term is a column, or a group of columns such as a factor; `ChosenTerms` states which terms a support may contain. With
 groups, a leaf is closed if the objective of the ridge fit on all its terms is at least the threshold. Otherwise the

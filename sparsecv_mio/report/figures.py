@@ -39,7 +39,7 @@ def check_plot(path: str, option: str) -> None:
     """Raise :class:`BadInput` before any work if a plot file cannot be written or drawn."""
     need_extra("plot", option)
     if Path(path).suffix.lower() not in FIGURE_SUFFIXES:
-        raise BadInput(f"{option}: {path} must end in {', '.join(FIGURE_SUFFIXES)}")
+        raise BadInput(f"{option}: {path} must end in {' or '.join(FIGURE_SUFFIXES)}")
     check_writable(path, option)
 
 

@@ -283,10 +283,11 @@ def _describe_excess(record: FitRecord) -> str:
     if record.gap <= record.requested_gap:
         return ""
     share = format_number(100.0 * record.allowance / record.upper, 2)
-    excess = f"the gap exceeds --gap {record.requested_gap:g} by at most {share}% of the objective"
+    excess = f"the gap exceeds --gap {record.requested_gap:g}"
     if record.backend == NATIVE:
-        return f"{excess}, the bound on rounding errors"
-    return f"{excess}, the tolerances of {record.backend}; the native backend has no such tolerances"
+        return f"{excess} because of rounding errors, by at most {share}% of the objective"
+    source = f"of the tolerances of {record.backend}, by at most {share}% of the objective"
+    return f"{excess} because {source}; the native backend has no such tolerances"
 
 
 def _measures(fit: Criteria | GlmCriteria) -> dict[str, str]:

@@ -123,7 +123,7 @@ def report_format(path: str, style: str = STYLES[0]) -> str:
     endings, suffix = ENDINGS[style], Path(path).suffix.lower()
     if suffix not in endings:
         other = next((f"; {suffix} needs style {name}" for name in STYLES if suffix in ENDINGS[name]), "")
-        raise BadInput(f"report: {path} must end in {', '.join(endings)} with style {style}{other}")
+        raise BadInput(f"report: {path} must end in {' or '.join(endings)} with style {style}{other}")
     return endings[suffix]
 
 
@@ -328,7 +328,7 @@ def _answer_facts(record: Record) -> Facts:
     ends = f"in {format_interval(certificate.lower, certificate.upper, digits)} (certified)"
     if least is not None:
         minimum = mark_estimate(format_number(certificate.cv_error, digits), certificate.estimate)
-        ends = f"{minimum} at tau = {certificate.tau}, gamma = {format_number(certificate.gamma)}, {ends}"
+        ends = f"{minimum} at tau = {certificate.tau} and gamma = {format_number(certificate.gamma)}; {ends}"
     quality = []
     if (classes := record.classes) is not None:
         predicted = f"the model predicts the probability of {classes.positive}"
@@ -463,7 +463,7 @@ def _state_error_on_new_rows(record: Record) -> str:
         error = format_number(record.nested.error)
         nested = f" The nested CV error, {error}, is not a minimum over pairs, but it is also an estimate."
     if record.continuous is None:
-        between = " Values of gamma between those of the grid are not covered."
+        between = " The certificate does not cover values of gamma between those of the grid."
     return f"The error on new rows: {chosen}.{nested}{between}"
 
 

@@ -1,8 +1,8 @@
 """The options of a search, checked in the same way for the command line and Python, and the callbacks of the caller.
 
-Checks without the data run when a `SearchOptions` is built; the table `RULES` has the requirements between options.
-`check_data` has the checks that need the data. `request` returns the requested options in the form that the record
-stores.
+Checks that do not need the data are made when a `SearchOptions` is built. The table `RULES` lists which options require
+or exclude each other. `check_data` makes the checks that need the data. `request` returns the requested options in the
+form that the record stores.
 """
 
 from __future__ import annotations
@@ -474,13 +474,13 @@ def parse_oracles(words: str | Iterable[str] | None) -> tuple[Oracle, ...] | Non
         return None
     several = words.split(",") if isinstance(words, str) else list(words) if isinstance(words, Iterable) else [words]
     if not all(isinstance(word, str) for word in several):
-        raise BadInput(f"oracles: {words!r} is not a list of keywords; give some of {', '.join(Oracle)}, or none")
+        raise BadInput(f"oracles: {words!r} is not a list of keywords; give some of {', '.join(Oracle)}, or 'none'")
     named = [word.strip().lower() for word in several]
     if named == ["none"] or (not named and not isinstance(words, str)):
         return ()
     chosen = {match_keyword(word, (*Oracle, "none"), "oracles") for word in named}
     if "none" in chosen:
-        raise BadInput("oracles: none cannot be combined with other keywords")
+        raise BadInput("oracles: 'none' is given with other keywords; give 'none' alone, or leave it out")
     return tuple(oracle for oracle in Oracle if oracle in chosen)
 
 

@@ -41,7 +41,7 @@ ORDERS_OF_METHODS = {
 
 PARTS_PER_WORKER = 3  # minimum number of parts per worker of a cluster into which the gammas of all folds are split
 SUPPORTS_OF_SMALL = 1 << 17  # a size with at most this number of supports is solved first
-SETTINGS_OF_SOURCES = {  # settings that are False if a source is switched off; other code calls `Plan.uses`
+SETTINGS_OF_SOURCES = {  # settings that are False if a bounding method is switched off; other code calls `Plan.uses`
     "fold supports": ("searches_folds_first",), "fold searches": ("searches_all_folds",),
     "fold samples": ("samples_folds",),
     "full-data relaxations": ("relaxes_full_data",), "held-out lists": ("lists_held_out",),
@@ -93,7 +93,8 @@ class Plan:
         f"run the local search in single folds before any bound (more than {SMALL} columns; with logistic and Poisson "
         f"loss only with fewer than {MIN_ROWS_OF_COLUMN} rows per column and at most {FEW_FOLDS} folds)")
     searches_folds_of_pair: bool = _setting(False, "-", "winner_first",
-        "run the local search in the folds of a pair before their trees (without held-out lists and fold relaxations)")
+        "run the local search in every fold of a pair before the tree of this fold (only if the search uses neither "
+        "held-out lists nor fold relaxations)")
     searches_all_folds: bool = _setting(False, "-", "first_answers, fold searches",
         f"run the local search in all folds, which exchange supports (up to {FEW_FOLDS} folds; up to "
         f"{MANY_FOLDS_BY_ROWS} for fits from the rows)")
@@ -124,7 +125,7 @@ class Plan:
     bounds_reported: bool = _setting(False, "-", "all",
         "after a limit, compute bounds for every fold of the reported pair, without branch and bound")
     reported_folds: int = _setting(FOLDS_ONE_BY_ONE, "folds", "all",
-        "maximum number of folds of the reported pair that are bounded after a limit")
+        "maximum number of folds of the reported pair for which bounds are computed after a limit")
 
     # sizes of steps
     first_full_nodes: int = _setting(0, "nodes", "by_size, full-data trees, together",
@@ -141,9 +142,10 @@ class Plan:
     slice_seconds: float = _setting(np.inf, "seconds", "by_size, full-data trees, together",
         f"maximum time of a step ({SLICE_SHARE:.0%} of a time limit)")
     full_data_folds: int = _setting(1, "folds", "full-data trees",
-        "a full-data tree has the node limit of this number of fold trees (at most 8, from timings)")
+        "number of fold trees whose node limits together are the node limit of a full-data tree (at most 8, from "
+        "timings)")
     list_folds: int = _setting(8, "folds", "held-out lists",
-        "a list has the node limit of this number of fold trees (from timings)")
+        "number of fold trees whose node limits together are the node limit of a list (from timings)")
     relaxed_stride: int = _setting(4, "sizes", "full-data relaxations",
         "distance between the sizes that are relaxed; a relaxation also bounds all smaller sizes")
     tried_supports: int = _setting(SUPPORTS_TRIED, "supports", "left-out trees",
@@ -160,7 +162,7 @@ class Plan:
 
     # the orders `together` (which `by_size` uses too) and `first_supports`
     cheap_nodes: int = _setting(UNLIMITED, "nodes", "by_size, together",
-        "exclude pairs before trees of all folds once first full-data trees have used more nodes (up to "
+        "number of nodes of the first full-data trees above which pairs are excluded before trees of all folds (up to "
         f"{SMALL} columns and {MANY_FOLDS:,} folds, and only the choice is requested)")
     bounds_before_trees: bool = _setting(False, "-", "by_size, together",
         f"bound all folds, to exclude pairs, before any tree (more than {SMALL} columns, at most {MANY_FOLDS:,} folds, "
@@ -168,7 +170,7 @@ class Plan:
     looks_first: bool = _setting(False, "-", "by_size, together",
         f"begin with short trees at all gammas (more than {SMALL} columns, and a time limit)")
     first_trees_share: float = _setting(0.6, "share", "by_size, together",
-        "share of a time limit after which no first full-data tree begins")
+        "share of a time limit after which no pair gets its first full-data tree, if an answer is known")
     search_share: float = _setting(0.4, "share", "fold samples, fold searches",
         "share of a time limit after which the local search in all folds ends")
     small_sizes: tuple[int, ...] = _setting((), "indices", "first_supports",

@@ -438,8 +438,8 @@ def make_fold_plan(cv: AnyFolds, rows: Dataset) -> FoldPlan:
     """Return the folds that `cv` defines; error messages name `cv` and its allowed values."""
     if isinstance(cv, str) and fold_columns(cv):
         kind = canonical(cv).partition(":")[0]
-        how = "a splitter such as GroupKFold(), and groups= in fit" if kind == "groups" else "the column itself"
-        raise BadInput(f"cv: {cv!r} names a column, which only a file or a frame has; give {how}")
+        how = "a splitter such as GroupKFold(), and groups= in fit" if kind == "groups" else "the values of the column"
+        raise BadInput(f"cv: {cv!r} names a column, but estimators take no folds from a column of X; give {how}")
     try:
         return make_folds(cv, rows, groups=rows.aux.get("groups"))
     except BadInput as error:

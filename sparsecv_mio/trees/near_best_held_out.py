@@ -14,11 +14,12 @@ lists are sufficient.
 
 For an upper bound on h_N, choose a number `level`. Let `anywhere` be an upper bound on the loss of the rows N at all
 points with F of at most `level`. Let `most` be an upper bound on this loss at all fits of the given size with F of at
-most `level`. Suppose that `u_N + anywhere` is below `level`. Then F is below `level` at the optimum of the fold.
-Otherwise F would be equal to `level` at some point between the fit of a listed support in the fold and the optimum. At
-this point the objective without N is at most u_N and the loss is at most `anywhere`, so F is below `level`, a
-contradiction. Therefore h_N is at most `most`, or the optimum is listed. If `most <= T - u_N`, the optimum is listed in
-any case, and the fold is solved (docs/theory/glm.md, section 9).
+most `level`. Consider the fit with the objective u_N on the other rows. Suppose that F is below `level` at this fit,
+and that `u_N + anywhere` is below `level`. Then F is below `level` at the optimum of the fold. Otherwise F would be
+equal to `level` at some point of the segment from this fit to the optimum. The objective without N is convex, so it is
+at most u_N at this point. The loss is at most `anywhere`, so F is below `level`, a contradiction. Therefore h_N is at
+most `most`, or the optimum is listed. If `most <= T - u_N`, the optimum is listed in any case, and the fold is solved
+(docs/theory/glm.md, section 9).
 """
 
 from __future__ import annotations

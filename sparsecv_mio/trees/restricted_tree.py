@@ -1,8 +1,9 @@
 """Best subsets under restrictions on supports and under bounds on coefficients: one best-first tree for each tau.
 
-The restrictions are at most k columns of a group, a column only with its parents, and all levels of a factor or none. A
-support is identified by its *active* columns: all its columns except those that a bound of 0 holds at zero. Its fit
-within the bounds equals the fit on its active columns, so a refit on the active columns gives the coefficients.
+Three kinds of restrictions on supports are possible: at most k columns of a group; a column only together with its
+parents; all levels of a factor or none. A support is identified by its *active* columns: all its columns except those
+that a bound of 0 holds at zero. Its fit within the bounds equals the fit on its active columns, so a refit on the
+active columns gives the coefficients.
 
 A node is closed in two cases. First, a bound of :mod:`sparsecv_mio.kernels.restricted_node` exceeds the cutoff. Second,
 the fit on all columns of the node is the fit of one of its supports, and dropping any column of this fit would raise

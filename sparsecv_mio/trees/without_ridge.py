@@ -311,7 +311,7 @@ class _SubsetCheck:
         for most in range(1, MAX_FORCED_OUT + 1):
             out, budget = self._force_out(tau, most, max(budget, 1))
             if out:
-                yield f"force {'one' if len(out) == 1 else 'some'} out, force_out={json.dumps(out)}"
+                yield f"force {'one' if len(out) == 1 else 'some'} of them out by force_out={json.dumps(out)}"
             if out or not budget:
                 return
 

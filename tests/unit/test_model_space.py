@@ -44,7 +44,7 @@ def test_what_may_be_given() -> None:
         ({"hierarchy": 1}, "hierarchy: 1 cannot be read"),
         ({"nonnegative": 1.5}, "nonnegative: 1.5 is neither a feature"),
         ({"force_in": 1.5}, "force_in: 1.5 is neither a feature nor a list of features"),
-        ({"force_in": [None]}, "force_in: None is neither the name nor the position of a feature; correct it$"),
+        ({"force_in": [None]}, "force_in: None is neither the name nor the position of a feature; give one"),
         ({"at_most": "1:a,d"}, "at_most: 'd' is not a feature"),
         ({"hierarchy": "7=a,d"}, "hierarchy: 'd' is not a feature"),
         ({"hierarchy": "7=a,7"}, "hierarchy: feature '7' is its own parent"),

@@ -1,4 +1,4 @@
-"""GLRU: certified bounds on the minimum of a regularised risk after rows or columns change (docs/oracles/glru.md)."""
+"""Generalized low-rank update (GLRU): certified bounds on minima of regularised risks (docs/oracles/glru.md)."""
 
 from sparsecv_mio.oracles.glru.loocv import GlruOracle, LoocvResult, NewtonOracle, leave_one_out_bounds, loocv
 from sparsecv_mio.oracles.glru.regions import (

@@ -30,7 +30,8 @@ point is no longer feasible, and the formulas of the paper give +inf. This modul
 * **Intercept.** After rows are removed, the sum of alpha is no longer 0. The difference is distributed over a fixed set
   of rows, in proportion to their curvature. The product of X' with this direction is cached, so the cost stays O(d).
 * **L1.** After rows are removed, `|X_j' alpha| <= n l1` may no longer hold. Then alpha is multiplied by a factor below
-  1. For any such factor, cached sums (value, slope, curvature) bound the Fenchel-Young residuals at a cost of O(1).
+  1. For any factor below 1, cached sums over the rows (of the Fenchel-Young residuals, their slopes and curvatures)
+  bound the new residuals at a cost of O(1).
 
 Four methods compute intervals for the coefficients and predictions of the optimum:
 

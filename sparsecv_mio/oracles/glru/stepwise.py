@@ -4,9 +4,9 @@ Each step trains candidates in the order of the lower bounds on their error coun
 is at least the smallest error count found (Algorithm 4 of the GLRU paper, docs/oracles/glru.md). Algorithm 5 of the
 paper, in both directions, bounds the error count of every fit that differs in one column from the current one.
 
-Three features are not in the GLRU paper. A candidate whose two bounds are equal is not trained. A training ends as soon
-as the error count of its model is known, or is known to be at least the smallest count found. Columns can also be
-added.
+The module extends the method of the GLRU paper in three ways. A candidate whose two bounds are equal is not trained. A
+training ends as soon as the error count of its model is known, or is known to be at least the smallest count found.
+Columns can also be added.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """One fold with squared-error loss: ridge fits of supports with their held-out errors, and bounds on held-out losses.
 
-Fits are computed from moments or rows.
+Fits are computed from the moments (X'X, X'y and y'y) of the training rows, or from the rows.
 
 Suppose that the known support of a size is not proved optimal. Let f be the training objective of the fold, and u its
-minimum on this support. Two bounds hold for every b with `f(b) <= u`. The ridge ball
-(:mod:`sparsecv_mio.bounds.closed_form`) holds for any support of b. The relaxations of :mod:`sparsecv_mio.bounds.fold`
-hold for the columns that remain after screening with u. All sizes of a gamma share the preparation of the relaxations.
+minimum on this support. Two bounds hold for every b with `f(b) <= u`. The first one
+comes from the ridge ball (:mod:`sparsecv_mio.bounds.closed_form`) and is valid for any support of b. The second one
+comes from the relaxations of :mod:`sparsecv_mio.bounds.fold` and is valid for supports among the columns that remain
+after screening with u. All sizes of a gamma share the preparation of the relaxations.
 If screening leaves one support for a size, the size is solved without a tree.
 """
 

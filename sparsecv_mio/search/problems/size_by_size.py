@@ -1,11 +1,11 @@
 """Problems with squared-error loss whose sizes are solved one by one: by an external solver, or under restrictions.
 
-The restrictions are at most k columns of a group, a column only with its parents, signs of coefficients, or all levels
-of a factor or none. Bounds that hold only for the best unrestricted support are not used. In particular, no
-unrestricted support is used for screening or as an upper bound. Three bounds hold for any restrictions on supports and
-coefficients (docs/theory.md, "Restrictions"). The first is the training-loss bound with the restricted minimum of the
-full data. The second is the ridge ball of all b with `f(b) <= u`, where f is the training objective and u the objective
-of an allowed support. The third is exact: the fit of a given support.
+Four kinds of restrictions are supported: at most k columns of a group; a column only together with its parents; signs
+of coefficients; all levels of a factor or none. Bounds that hold only for the best unrestricted support are not used.
+In particular, no unrestricted support is used for screening or as an upper bound. Three bounds hold for any
+restrictions on supports and coefficients (docs/theory.md, "Restrictions"). The first is the training-loss bound with
+the restricted minimum of the full data. The second is the ridge ball of all b with `f(b) <= u`, where f is the training
+objective and u the objective of an allowed support. The third is exact: the fit of a given support.
 
 A problem with bounds on coefficients and few columns is solved by one tree of all sizes within the bounds. With more
 columns, the trees for models without bounds come first. The minimum without bounds is at most the minimum within

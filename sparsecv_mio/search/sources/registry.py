@@ -99,7 +99,7 @@ def parse_sources(given: str | Iterable[str] | None) -> tuple[str, ...]:
     for word in words:
         name = _command_line_name(word)
         if name not in names:
-            raise BadInput(f"sources: unknown source {name!r}{did_you_mean(name, names)}; {every}")
+            raise BadInput(f"sources: unknown bounding method {name!r}{did_you_mean(name, names)}; {every}")
         if True in has_minus and names[name] in REQUIRED:
             raise BadInput(f"sources: every search needs {name}; remove -{name}")
         chosen.add(names[name])

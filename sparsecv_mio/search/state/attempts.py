@@ -1,8 +1,8 @@
 """The attempts of a search for each subproblem, pair, gamma and fold, stored so that no work is repeated.
 
-Each array of :class:`Attempts` has its axes, its initial value and its largest value in the metadata of its field. The
-archive of a checkpoint stores and checks all arrays by these metadata. A source of bounds that must store its attempts
-adds one field.
+The field of each array of :class:`Attempts` has metadata: the axes, the initial value and the largest value of the
+array. The archive of a checkpoint stores and checks all arrays by these metadata. A source of bounds that must store
+its attempts adds one field.
 """
 
 from __future__ import annotations

@@ -10,11 +10,11 @@ one:
   the pair with the smallest CV error found, whose upper bound may not be known.
 
 If the choice is not certified on the whole grid, it may be certified on a part of the grid (`proved_part`). The part is
-a union of three sets: the pairs up to some tau at every gamma, the pairs from some gamma on at every tau, and the pair
-with the smallest upper bound of the grid. If the part can be larger without the last pair, this pair is omitted. The
-condition on a part is the same as on the grid: `upper - lower <= gap upper + ties + rounding`. Here `upper` and `lower`
-are the smallest upper bound and the smallest lower bound over the pairs of the part. The terms `ties` and `rounding`
-belong to the pair with this lower bound.
+a union of three sets: all pairs with tau at most some limit; all pairs with gamma at least some limit; and the pair
+with the smallest upper bound of the grid. The condition on a part is the same as on the grid: `upper - lower <= gap
+upper + ties + rounding`. Here `upper` and `lower` are the smallest upper bound and the smallest lower bound over the
+pairs of the part. The terms `ties` and `rounding` belong to the pair with this lower bound. If a larger part satisfies
+the condition without the pair with the smallest upper bound, the part omits this pair.
 
 The one-standard-error rule (`one_se_rule`) chooses the smallest tau, then the largest gamma, whose h is within one
 standard error of the minimum. The rule needs three results. The minimum h must be known exactly and proved to be the

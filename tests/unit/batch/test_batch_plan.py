@@ -27,7 +27,7 @@ from sparsecv_mio.errors import BadInput
         ({"scale": 1}, "scale: 1 is not a text; give a text in quotes"),
         ({"backend": "cplex"}, "backend: unknown word 'cplex'"),
         ({"oracles": "glr"}, "oracles: unknown word 'glr'"),
-        ({"sources": "-enclosure"}, "sources: unknown source 'enclosure' .did you mean 'enclosures'"),
+        ({"sources": "-enclosure"}, "sources: unknown bounding method 'enclosure' .did you mean 'enclosures'"),
         ({"gamma": "0.1..1", "sources": "none"}, "gamma 0.1..1: sources requires a grid"),
         ({"mio_budget": -1}, "mio_budget: -1 is not a whole number of at least 0"),
         ({"seed": "a"}, "seed: 'a' is not a whole number"),

@@ -122,7 +122,7 @@ def test_what_logistic_loss_does_not_have_is_refused(tmp_path: Path) -> None:
     for change, reason in (
         (lambda some: some[0].update(loss="poisson"), "the loss 'poisson' is unknown"),
         (lambda some: some[0].pop("loss"), "malformed: KeyError 'loss'"),
-        (lambda some: some[0].update(intercept="global"), "intercept fold or none"),
+        (lambda some: some[0].update(intercept="global"), "logistic loss requires 'fold' or 'none'"),
         (
             lambda some: of(some, "tree").update(part={"blocks": [], "exponent": 0, "entries": []}),
             "the field `part` of a tree is not supported",

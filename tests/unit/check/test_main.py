@@ -205,7 +205,7 @@ def test_the_reader_is_told_of_which_problem_all_is_proved(tmp_path: Path) -> No
     """A proof of easier folds, or of a grid without the best pair, is right in itself."""
     data, _ = searched(1, tmp_path / "p")
     words = check(str(tmp_path / "p"), data.X, data.y).words
-    assert words[1] == "grid: gamma 0.03, 0.3; tau 1, 2, 3, 4; scale of columns variance, intercept fold"
+    assert words[1] == "grid: gamma 0.03, 0.3; tau 1, 2, 3, 4; scale: variance; intercept: fold"
     digest = make_folds("3", data, 1).digest
     assert words[2] == f"folds: 3, with 3 to 4 rows each; each row is scored once; digest {digest}"
     assert words[-2].startswith("proved: every CV error of the grid is at least ") and "(quote this " in words[-2]

@@ -179,7 +179,7 @@ def test_a_wrong_file_of_draws_is_found_before_the_search(
     capsys.readouterr()
     assert run([*words, "--tau", "1"]) == 2
     assert capsys.readouterr().err == (
-        f"sparsecv: error: --bootstrap: file {stored} has the draws of another question or version; give another file\n"
+        f"sparsecv: error: --bootstrap: file {stored} has draws of other data, options or version; give another file\n"
     )
     lines = stored.read_text(encoding="utf-8").splitlines()
     stored.write_text("\n".join([lines[0], lines[1][:-9], *lines[2:]]) + "\n", encoding="utf-8")

@@ -87,7 +87,7 @@ def test_a_model_of_dates_is_verified_and_predicts(tmp_path: Path) -> None:
     [
         (["1/2/2024", "3/4/2024"], "days", "dates: '1/2/2024' in column 'd' may begin with the day or the month; a"),
         (["2024-01-02", "soon", "2024-02-01"], "days", "column 'd', row 2: 'soon' is not a date such"),
-        (["red", "blue"], "days", "dates: no feature holds dates; write them as 2024-12-31, or leave the option out"),
+        (["red", "blue"], "days", "dates: no feature is read as dates; write dates as 2024-12-31, or leave this"),
         (["2024-01-02"] * 2, "wekday", r"dates: 'wekday' is unknown \(did you mean 'weekday'\?\); give one or"),
         (["2024-01-02"] * 2, "dayfirst", "dates: 'dayfirst' states only the order .* as in dates=\"days,dayfirst\""),
         (["2024-01-02"] * 2, None, "column 'd' holds '2024-01-02', which looks like a date, in row 1; give dates=.day"),
@@ -168,9 +168,9 @@ def test_dates_that_are_no_feature_are_named(tmp_path: Path) -> None:
     pd.DataFrame({"seen": days, "a": np.arange(12.0) ** 2, "y": np.arange(12.0)}).to_csv(
         tmp_path / "t.csv", index=False
     )
-    with pytest.raises(BadInput, match="^dates: no feature holds dates; 'seen' holds dates, but it gives ids, folds, "):
+    with pytest.raises(BadInput, match="^dates: no feature is read as dates; 'seen' holds dates, but it gives ids, "):
         read_dataset(tmp_path / "t.csv", "y", aux=["seen"], dates="days")
-    with pytest.raises(BadInput, match="^dates: no feature holds dates; write them as 2024-12-31, or leave the option"):
+    with pytest.raises(BadInput, match="^dates: no feature is read as dates; write dates as 2024-12-31, or leave"):
         read_dataset(tmp_path / "t.csv", "y", drop=["seen"], dates="days")
 
 

@@ -40,7 +40,7 @@ def test_what_shows_the_order_of_time(columns: dict[str, object], y: object, tmp
     found = inspected(tmp_path, y, **columns)
     assert found.refused == "" and "--folds forward:5" in found.options and found.folds == 5
     named = next(fact for fact in found.columns if fact.name in columns)
-    assert "grows from row to row" in named.notes[-1] and "--folds forward:5" in named.notes[-1]
+    assert "increases from row to row" in named.notes[-1] and "--folds forward:5" in named.notes[-1]
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_a_file_of_draws_is_continued(tmp_path: Path, monkeypatch: pytest.Monkey
     second = choose_models(question, draws, WHAT, settings)
     assert asked == [2, 3] and second.models[:2] == first.models and len(second.models) == 4
     assert choose_models(question, draws, WHAT, settings).models == second.models and asked == [2, 3]
-    with pytest.raises(BadInput, match="has the draws of another question"):
+    with pytest.raises(BadInput, match="has draws of other data, options"):
         choose_models(replace(question, taus=(1,)), draws, WHAT, settings)
     others = list(bootstrap_draws(question.dataset, question.folds, 2, 1))
     third = choose_models(question, others, WHAT, settings)
@@ -102,7 +102,7 @@ def test_an_expired_limit_keeps_what_is_done(tmp_path: Path) -> None:
     draws = list(bootstrap_draws(question.dataset, question.folds, 3, 0))
     none = choose_models(question, draws, WHAT, deadline=Deadline(0.0, None))
     assert none.models == () and none.notes == (
-        f"bootstrap: the time limit ended after 0 of 3 draws; {choices.MORE_DRAWS}",
+        f"bootstrap: the time limit was reached after 0 of 3 draws; {choices.MORE_DRAWS}",
     )
     deadline = Deadline(None, None)
 
@@ -135,8 +135,8 @@ def test_a_truncated_search_is_no_choice_of_the_procedure(one_se: bool, monkeypa
     if one_se:  # a certificate of the minimum does not certify the choice of the rule
         return
     assert found.notes == (
-        "bootstrap: the time limit ended after 2 of 3 draws, and 1 truncated draw is left out; give a smaller grid, a "
-        "larger gap of the draws, or a longer time limit",
+        "bootstrap: the time limit was reached after 2 of 3 draws, without 1 draw whose search was stopped early; give "
+        "a smaller grid, a larger gap of the draws, or a longer time limit",
     )
     budget = replace(question, options=replace(question.options, method="joint", mio_budget=10_000))
     assert choose_models(budget, draws, WHAT, deadline=Deadline(60.0, None)).n_truncated == 0

@@ -132,7 +132,7 @@ def test_splits_may_be_missing_only_with_a_warning() -> None:
     assert [str(one) for one in report.failures] == [
         "inference omits the requested draws 0, 4, 5, and no warning states that a limit ended the run"
     ]
-    warned = ("infer: the time limit ended after 3 of 6 draws; give a longer time limit",)
+    warned = ("infer: the time limit was reached after 3 of 6 draws; give a longer time limit",)
     assert sc.verify(replace(given, inference=few, warnings=warned), data).ok
     assert not sc.verify(replace(given, inference=few, warnings=(warned[0].replace("3", "4"),)), data).ok
 
@@ -200,9 +200,9 @@ def test_finished_splits_are_stored_and_kept_at_a_limit(tmp_path: Path) -> None:
     assert more.inference is not None and few.inference is not None
     assert more.inference.splits[:2] == few.inference.splits
     assert more == infer(record, data, "splits:4")
-    with pytest.raises(BadInput, match="infer: file .* has the draws of another question"):
+    with pytest.raises(BadInput, match="infer: file .* has draws of other data, options"):
         infer(sc.solve(data, folds="5", **GRID), data, store=store)
-    with pytest.warns(SparseCVWarning, match="time limit ended after 0 of 3 draws"):
+    with pytest.warns(SparseCVWarning, match="time limit was reached after 0 of 3 draws"):
         late = infer(record, data, "splits:3", time_limit=1e-6)
     assert late.inference is None
 

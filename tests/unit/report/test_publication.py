@@ -399,7 +399,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["report", str(file), "-o", str(tmp_path / "b.csv")], ".csv needs style publication"),
         (
             ["report", str(file), "--style", "publication", "-o", str(tmp_path / "b.html")],
-            "must end in .tex, .csv, .md",
+            "must end in .tex or .csv or .md",
         ),
         (["report", str(file), "--style", "paper"], "unknown word 'paper'"),
         (["cite", table], "not a JSON file"),

@@ -236,7 +236,7 @@ def test_advice_without_a_penalty_works_with_a_reference(tmp_path: Path, capsys:
     for command in ("path", "solve", "fit"):
         assert run([command, *table, "--reference", "city=b"]) == 2
         said = capsys.readouterr().err
-        assert "force one out, --force-out city=c" in said
+        assert "force one of them out by --force-out city=c" in said
         assert "; leave out --reference with --force-out or --count columns" in said
         if command != "fit":  # one fit without a penalty may end without a certificate
             assert run([command, *table, "--force-out", "city=c"]) == 0
