@@ -110,6 +110,7 @@ ELSEWHERE = {  # names of options in other packages: letters only, without a plu
     "gamma": ("alpha", "lambda", "lambd", "l2", "l2reg", "penalty", "ridge"),
     "n-gammas": ("nalpha", "nlambda"),
     "folds": ("cv", "nfold", "kfold", "nsplit", "foldid", "k", "group"),
+    "logistic": ("binomial",),
     "loss": ("family", "objective", "distribution"),
     "skip-lines": ("skiprow", "skipline", "skip"),
     "most": ("nbest",),

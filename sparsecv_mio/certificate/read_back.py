@@ -40,6 +40,8 @@ def read_record(path: str | os.PathLike[str]) -> StoredRecord:
         If the file cannot be read, is not a regular file, is larger than 1 GiB, or is not a record. A file that does
         not exist raises its subclass `MissingFile`, which is also a `FileNotFoundError`.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise BadInput(f"path: a {type(path).__name__} is not a path; give the file of a record")
     if not os.path.exists(path):
         raise MissingFile(f"record {path}: does not exist; check the path")
     check_readable(path, "record", CorruptStore, RECORD_BYTES)

@@ -26,6 +26,14 @@ class Wanted:
     sure: bool = False  # True if the number format is known, as for a second read
     role: str = "id, fold, group, weight, exposure or offset column"  # role of the columns in `aux`, for messages
 
+    def __post_init__(self) -> None:
+        """Raise `BadInput` if the target is neither a name nor a position."""
+        if not isinstance(self.target, str | Integral):
+            raise BadInput(
+                "target: must be the name or position of a column; for arrays use solve(Dataset.from_arrays(X, y)) or "
+                "use BestSubsetRidgeCV().fit(X, y)"
+            )
+
     @property
     def classes_by(self) -> str:
         """Keyword that makes a target of two text values two classes."""

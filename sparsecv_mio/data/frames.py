@@ -37,6 +37,8 @@ def as_pandas(data: Any) -> Any:
     BadInput
         If the object exports Arrow, but not as a table of rows and columns.
     """
+    if hasattr(data, "collect") and not is_arrow_table(data):
+        raise BadInput(f"data: a {type(data).__name__} is not a table in memory; call its .collect() first")
     if not is_arrow_table(data):
         return _with_durations_in_days(data) if hasattr(data, "isetitem") else data
     import pyarrow as pa
@@ -94,8 +96,7 @@ def read_frame(frame: Any, wanted: Wanted, how: Reading) -> Dataset:
     """Return the data set of a frame; see :meth:`sparsecv_mio.data.dataset.Dataset.from_frame`."""
     frame = as_pandas(require_in_memory(frame))
     if not (hasattr(frame, "iloc") and hasattr(frame, "columns")):
-        lazy = "; call its .collect() first" if hasattr(frame, "collect") else ""
-        lazy = "; give its attribute .frame" if hasattr(frame, "frame") else lazy
+        lazy = "; give its attribute .frame" if hasattr(frame, "frame") else ""
         kinds = "; give a table of pandas, polars, DuckDB or Arrow, a file or Dataset.from_arrays(X, y)"
         raise BadInput(f"data: a {type(frame).__name__} is not a table in memory{lazy or kinds}")
     chosen = wanted.select_columns(_names_of_columns(frame))

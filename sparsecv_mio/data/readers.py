@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
-from numbers import Integral
 from pathlib import Path
 from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -685,11 +684,6 @@ def read_data(
                 "option out"
             )
         return data
-    if target is not None and not isinstance(target, str | Integral):
-        raise BadInput(
-            "target: must be the name or position of a column; for arrays use solve(Dataset.from_arrays(X, y)) or use "
-            "BestSubsetRidgeCV().fit(X, y)"
-        )
     aux = tuple(chain.from_iterable(columns.values()))
     with _name_option_of_column(columns):
         if isinstance(data, str | Path):

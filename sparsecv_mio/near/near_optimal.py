@@ -257,6 +257,8 @@ def near_optimal(
     """
     table = {name: keywords.pop(name) for name in TABLE if name in keywords}
     options = with_keywords(options or NearOptions(), keywords, "near_optimal", ("gamma", "taus", *TABLE))
+    if isinstance(folds, str) and "target" not in table and folds in map(str, getattr(dataset, "columns", ())):
+        raise BadInput(f"folds: {folds!r} is a column; to predict it, give target={folds!r}")
     check_label_order(folds, dataset)
     rows = read_requested_data(options, dataset, table, folds)
     options, dataset = options.by_names(rows), options.in_classes(rows)

@@ -454,7 +454,9 @@ def plot_baselines(record: Record, ax: Axes | None = None) -> Axes:
         The axes; bars are one standard error of the difference from the reported pair to each side.
     """
     if record.baselines is None:
-        raise BadInput("panel baselines: requires a record of `solve --baselines`; choose another panel")
+        raise BadInput(
+            "panel baselines: requires a record of `solve --baselines` or compare_baselines; choose another panel"
+        )
     ax, methods, best = figures.prepare_axes(ax), record.baselines.methods, record.certificate
     if best.lower > 0.0:
         ax.axvline(best.lower, color=figures.LOWER, linewidth=1.2, label="certified lower bound of every pair")

@@ -36,12 +36,12 @@ from sparsecv_mio.data.folds import SPECS, AnyFolds, canonical, fold_columns, is
 from sparsecv_mio.data.frames import as_pandas
 from sparsecv_mio.data.loss_targets import with_offsets
 from sparsecv_mio.data.missing_and_text import impute_and_encode
-from sparsecv_mio.data.number_format import is_number
+from sparsecv_mio.data.number_format import POINT, is_number
 from sparsecv_mio.data.reading_options import Reading
-from sparsecv_mio.data.weights import least_rows, weighted, weighted_rows
+from sparsecv_mio.data.weights import least_rows, read_numbers, weighted, weighted_rows
 from sparsecv_mio.declared_options import unexpected_keyword
 from sparsecv_mio.digits import abbreviate_list, format_interval, format_number
-from sparsecv_mio.errors import BadInput, parse_keyword
+from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.implementations import find_implementation
 from sparsecv_mio.model_space import RESTRICTIONS, Column, Restrictions, default_gammas, parse_gammas, parse_taus
@@ -222,6 +222,9 @@ def check_columns(frame: Any, may_be_empty: bool) -> None:
     may_be_empty : bool
         True if missing cells are imputed.
     """
+    twice = frame.columns[frame.columns.duplicated()]
+    if len(twice) and isinstance(twice[0], str):
+        raise BadInput(f"column name {twice[0]!r} is in X more than once; give every column a different name")
     for j, name in enumerate(frame.columns):
         cells = frame.iloc[:, j]
         is_plain = cells.dtype.kind in "biuf"
@@ -336,10 +339,10 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
     @property
     def _na(self) -> Missing:
         """Treatment of missing values in X."""
-        treatment = parse_keyword(Missing, getattr(self, "na", Missing.ERROR), "na")
-        if treatment is Missing.DROP:
+        value = getattr(self, "na", Missing.ERROR)
+        if str(value).strip().lower() == Missing.DROP:
             raise BadInput("na: 'drop' is not supported by estimators; use error, mean or median")
-        return treatment
+        return Missing(match_keyword(value, [word for word in Missing if word is not Missing.DROP], "na"))
 
     def _check_parameters(self) -> None:
         """Raise an error that names an invalid parameter, before numpy or scikit-learn fails on it."""
@@ -348,6 +351,8 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
                 raise BadInput(f"{name}: {value!r} is an array; give the number {value.item()!r}")
             if name in ("one_se", "fit_intercept", "refit") and not isinstance(value, bool | np.bool_):
                 raise BadInput(f"{name}: {value!r} is neither True nor False")
+            if name == "gamma" and not isinstance(value, Real):
+                raise BadInput(f"gamma: {value!r} is not a number; give one number")
             if name == "verbose" and not isinstance(value, Integral):
                 raise BadInput(f"verbose: {value!r} is not a whole number")
             if name == "n_jobs" and value is not None and not (isinstance(value, Integral) and value != 0):
@@ -386,6 +391,9 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         if not self._na.uses_imputation:
             return Dataset.from_arrays(rows, response, names, goal, aux)
         columns = dict(zip(names or [f"x{j}" for j in range(rows.shape[1])], rows.T, strict=True))
+        for name, cells in columns.items():
+            if np.isnan(cells).all():
+                raise BadInput(f"column {name!r} is empty in every row; remove the column from X")
         how = Reading.from_keywords(na=self._na)
         cells = {**columns, goal: response}
         table = build_table(
@@ -752,7 +760,8 @@ def check_row_values(option: str, given: Any, n: int) -> FloatArray:
     >>> check_row_values("offset", 1.5, 2)
     array([1.5, 1.5])
     """
-    values, kind = np.asarray(given, dtype=np.float64), "number above 0" if option == "exposure" else "finite number"
+    kind = "number above 0" if option == "exposure" else "finite number"
+    values = read_numbers(given, POINT, option, f"; give a {kind} for each row")
     if values.ndim > 1 or values.size not in (1, n):
         raise BadInput(f"{option} has the shape {values.shape}; give a {kind} for each of {n} rows")
     values = np.broadcast_to(values, (n,)).copy()

@@ -268,7 +268,7 @@ def with_fold_models(record: Any) -> Record:
     elif fold_preprocessing(record):
         why = (
             "not supported if each fold imputes or scales with its own training rows; solve without --na-within and "
-            "--scale-within"
+            "--scale-within (na_within and scale_within in Python)"
         )
     if why:
         raise BadInput(f"interval: {why}")

@@ -517,6 +517,21 @@ def test_held_out_predictions_take_the_data_of_a_record_with_row_weights(loss: s
     assert np.average(held_out, weights=kept["w"]) == pytest.approx(record.cv_error, rel=1e-9)
 
 
+def test_a_row_or_an_estimator_that_is_no_table_or_path_is_one_line() -> None:
+    frame = pd.DataFrame({"a": ["u", "v", "w"] * 6, "b": np.arange(18.0) ** 2, "y": np.arange(18.0)})
+    record = sc.solve(frame, "y", encode="onehot", gammas=0.1, taus=1, folds=3)
+    with pytest.raises(BadInput, match=r"^X: a Series is not a table; give a frame, .* X.iloc\[\[0\]\]$"):
+        record.predict(frame.iloc[0])
+    with pytest.raises(BadInput, match="^path: a dict is not a path; give the file of a record$"):
+        sc.read_record({})  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="^target: must be the name or position of a column; for arrays use "):
+        sc.Dataset.from_frame(frame, frame["y"])  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="^folds: 'y' is a column; to predict it, give target='y'$"):
+        sc.near_optimal(frame, "y", gamma=0.1, taus=1)
+    with pytest.raises(BadInput, match=r"^loss: unknown word 'binomial' \(did you mean 'logistic'\?\); use "):
+        sc.solve(frame, "y", loss="binomial")
+
+
 def test_notes_that_the_command_prints_are_warnings_too() -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(size=(60, 3))

@@ -302,11 +302,28 @@ def test_a_path_holds_the_models_of_its_sizes() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [({"tau": 9}, "tau 9 is out of range; give a number from 0 to 3"), ({"tau": 1.5}, "tau: 1.5 is not a whole number"),
-     ({"gamma": -0.1}, "gamma -0.1 is out of range"), ({"gamma": "x"}, "gammas: 'x' is not a finite number")],
+     ({"gamma": -0.1}, "gamma -0.1 is out of range"), ({"gamma": "x"}, "gamma: 'x' is not a number; give one number"),
+     ({"gamma": [0.1, 0.2]}, r"gamma: \[0.1, 0.2\] is not a number; give one number")],
 )  # fmt: skip
 def test_bad_parameters_are_one_line(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=f"^{said}[^\n]*$"):
         BestSubsetRidge(**given).fit(np.eye(5)[:, :3], np.arange(5.0))
+
+
+def test_tables_that_no_estimator_can_read_are_one_line() -> None:
+    frame = pd.DataFrame(X_LINEAR, columns=["a", "b", "a"])
+    with pytest.raises(BadInput, match="^column name 'a' is in X more than once; give every column a different name$"):
+        BestSubsetRidge(1).fit(frame, Y_LINEAR)
+    lazy = type("LazyFrame", (), {"collect": None})()
+    with pytest.raises(BadInput, match=r"^data: a LazyFrame is not a table in memory; call its .collect\(\) first$"):
+        BestSubsetRidge(1).fit(lazy, Y_LINEAR)
+    model = BestSubsetRidgeCV(na="mean", gammas=0.1, taus=1)
+    with pytest.raises(BadInput, match="^column 'z' is empty in every row; remove the column from X$"):
+        model.fit(frame.set_axis(["a", "b", "c"], axis=1).assign(z=np.nan), Y_LINEAR)
+    with pytest.raises(BadInput, match="^na: unknown word 'foo'; use error, mean, median$"):
+        BestSubsetRidgeCV(na="foo").fit(X_LINEAR, Y_LINEAR)
+    with pytest.raises(BadInput, match="^exposure is 'a' in row 1; give a number above 0 for each row$"):
+        sc.BestSubsetPoissonCV().fit(X_LINEAR, np.ones(20), exposure=["a"] * 20)
 
 
 PROSTATE = INSTANCES / "prostate.csv"
