@@ -520,6 +520,8 @@ IN_PYTHON = {  # options of commands without a keyword, and what to use
     "C": "use gamma=1 / C",
     "random_state": "use seed=... of solve, or cv=KFold(10, shuffle=True, random_state=...) of an estimator",
     "quiet": "only commands print",
+    "encode": "before an estimator, use OneHotEncoder in a pipeline",
+    "na_indicator": "before an estimator, use SimpleImputer(add_indicator=True) in a pipeline",
 }
 
 

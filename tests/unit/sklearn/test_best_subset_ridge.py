@@ -314,6 +314,8 @@ def test_tables_that_no_estimator_can_read_are_one_line() -> None:
     frame = pd.DataFrame(X_LINEAR, columns=["a", "b", "a"])
     with pytest.raises(BadInput, match="^column name 'a' is in X more than once; give every column a different name$"):
         BestSubsetRidge(1).fit(frame, Y_LINEAR)
+    with pytest.raises(TypeError, match="'encode'; before an estimator, use OneHotEncoder in a pipeline$"):
+        BestSubsetRidge(**{"encode": "onehot"})
     lazy = type("LazyFrame", (), {"collect": None})()
     with pytest.raises(BadInput, match=r"^data: a LazyFrame is not a table in memory; call its .collect\(\) first$"):
         BestSubsetRidge(1).fit(lazy, Y_LINEAR)
