@@ -90,15 +90,15 @@ def _rewritten(handle: IO[bytes], how: Reading, path: Path) -> Iterator[bytes]:
     """Yield the lines of a file as UTF-8 text, without skipped lines, and with tabs for blanks that separate cells."""
     encoding = "utf-8-sig" if how.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else how.encoding
     try:
-        lines = _lines_of_text(io.TextIOWrapper(handle, encoding=encoding, newline=""), path)
-        for number, line in enumerate(lines, start=1):
-            end = line[len(line.rstrip("\r\n")) :]
-            is_comment = how.comment is not None and line.lstrip().startswith(how.comment)
-            if is_comment or any(number in numbers for numbers in how.skipped_lines):
-                line = end  # an empty line keeps the numbers of the other lines
-            elif how.sep == " ":
-                line = BLANKS.sub(lambda found: found[0] if found[0][0] == '"' else "\t", line.strip()) + end
-            yield line.encode("utf-8", "surrogatepass")
+        with io.TextIOWrapper(handle, encoding=encoding, newline="") as text:
+            for number, line in enumerate(_lines_of_text(text, path), start=1):
+                end = line[len(line.rstrip("\r\n")) :]
+                is_comment = how.comment is not None and line.lstrip().startswith(how.comment)
+                if is_comment or any(number in numbers for numbers in how.skipped_lines):
+                    line = end  # an empty line keeps the numbers of the other lines
+                elif how.sep == " ":
+                    line = BLANKS.sub(lambda found: found[0] if found[0][0] == '"' else "\t", line.strip()) + end
+                yield line.encode("utf-8", "surrogatepass")
     except UnicodeError as error:
         raise BadInput(f"file {str(path)!r} is not text in {how.encoding}; try another encoding") from error
 

@@ -143,3 +143,10 @@ def test_lines_and_quotes_may_cross_blocks(tmp_path: Path, monkeypatch: pytest.M
     wide = np.random.default_rng(0).standard_normal((5, 400))
     pd.DataFrame(wide).add_prefix("c").to_csv(path, index=False)
     assert np.array_equal(read_dataset(path, "c0").X, wide[:, 1:])
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning", "error::ResourceWarning")
+def test_a_rewritten_file_is_closed(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("# note\na,y\n1,2\n2,4\n")
+    assert read_dataset(tmp_path / "a.csv", "y", comment="#").n == 2
+    gc.collect()
