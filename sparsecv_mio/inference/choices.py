@@ -432,7 +432,7 @@ class DrawStore:
         Raises
         ------
         BadInput
-            If the file belongs to another question, is damaged, or cannot be read or written.
+            If the file has draws of other data or options, is damaged, or cannot be read or written.
         """
         if self.path is None:
             return {}
