@@ -22,6 +22,7 @@ from sparsecv_mio.digits import (
     format_share,
     format_with_zeros,
     interval_digits,
+    round_upward,
     several,
 )
 from sparsecv_mio.errors import BadInput, match_keyword
@@ -366,7 +367,8 @@ def proved_sentences(record: Record) -> list[str]:
         k = record.folds.k
         lines.append(f"The training objective of each of the {k:,} fold models of the reported pair is {words}.")
     if own is not None and math.isfinite(own.upper) and record_tables.own_line(record, digits):
-        lines.append(f"The CV error of the reported pair is at most {format_number(own.upper, digits)}.")
+        upper = format_number(round_upward(own.upper, digits), digits)
+        lines.append(f"The CV error of the reported pair is at most {upper}.")
     if record.status == "proved":
         gap = f"up to a relative gap of {format_number(best.gap, 2)}" if best.gap > 0.0 else "up to rounding"
         ties = ", which is due to tied subsets" if record_tables.has_wide_ties(record) else ""
@@ -396,9 +398,11 @@ def _state_bounds(record: Record, digits: int) -> list[str]:
     where = "of any tau at this gamma" if record.descent else f"of the {several(len(record.table), 'pair')} of the grid"
     if interval is not None:
         where = f"of any tau at any gamma from {format_number(interval.low)} to {format_number(interval.high)}"
-    lines = [f"No CV error {where} is below {format_number(best.lower, digits)}."] if best.lower > 0.0 else []
+    lower = format_number(-round_upward(-best.lower, digits), digits)
+    lines = [f"No CV error {where} is below {lower}."] if best.lower > 0.0 else []
     if math.isfinite(best.upper):
-        lines.append(f"The minimum CV error {where} is at most {format_number(best.upper, digits)}.")
+        upper = format_number(round_upward(best.upper, digits), digits)
+        lines.append(f"The minimum CV error {where} is at most {upper}.")
     return lines
 
 

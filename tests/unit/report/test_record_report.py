@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,14 @@ def test_the_numbers_are_those_of_the_record(record: Record) -> None:
     assert float(said["R^2 of held-out rows"]) == pytest.approx(1.0 - np.mean(error**2) / np.var(data().y), abs=1e-4)
     assert said["fingerprint"] == record.data.fingerprint and said["digest"] == record.folds.digest
     assert {pair[0] for pair in record.versions.items()} < set(said)
+
+
+@pytest.mark.parametrize("upper", [0.60482171453, 83.76591443, 26227614.2])
+def test_certified_sentences_are_true_of_the_rounded_numbers(record: Record, upper: float) -> None:
+    rounded = dataclasses.replace(record, lower=upper * (1.0 - 1e-4), upper=upper)
+    numbers = [float(re.findall(r" ([\d.]+)\.$", words)[0]) for words in proved_sentences(rounded)[:2]]
+    assert numbers[0] <= rounded.lower and numbers[1] >= rounded.upper
+    assert numbers == pytest.approx([rounded.lower, rounded.upper], rel=1e-4)
 
 
 def test_every_command_counts_terms_where_factors_count_as_one() -> None:
