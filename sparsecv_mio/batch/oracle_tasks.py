@@ -103,7 +103,7 @@ def check_oracle(given: Mapping[str, Any]) -> None:
     >>> check_oracle({"estimator": "glru", "lam": 0.0})
     Traceback (most recent call last):
     ...
-    sparsecv_mio.errors.BadInput: lam: 0.0 is not a number above 0
+    sparsecv_mio.errors.BadInput: lam: 0.0 is not a number above 0; give such a number without quotes
     """
     kind = str(given["estimator"])
     for name in NEEDED[kind]:
