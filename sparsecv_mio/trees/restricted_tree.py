@@ -570,7 +570,7 @@ class RestrictedTree:
         support = self.family.complete_mask(inside | used, free)
         if support is None or support & ~(inside | free) or used & ~(inside | free):
             return False
-        if self.apart & (free | (support & ~inside)):  # their intervals were extended to 0
+        if self.apart & before:  # their intervals were extended to 0
             return False
         self._try(support)
         self._note_uncertain_signs(value, used | (inside & ~self.signed), inside, inside | free)

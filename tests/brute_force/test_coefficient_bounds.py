@@ -25,12 +25,13 @@ SCALES = ("length", "variance", "none")
 
 
 class Case(NamedTuple):
-    """Data with bounds (q,) on coefficients, as numbers and as an option."""
+    """Data with bounds (q,) on coefficients, as numbers and as an option; a model has at most one of `rivals`."""
 
     data: sc.Dataset
     low: np.ndarray
     high: np.ndarray
     asked: dict[str, tuple[float | None, float | None]]
+    rivals: frozenset[int] = frozenset()
 
 
 def drawn(seed: int) -> Case:
@@ -85,8 +86,8 @@ def fit_subset(case: Case, rows: np.ndarray, S: list[int], gamma: float, how: di
 def best_models(case: Case, rows: np.ndarray, tau: int, gamma: float, how: dict[str, str]) -> tuple[float, list[Any]]:
     """Return the minimum objective, and the supports, coefficients and intercepts that attain it up to rounding."""
     q = case.data.X.shape[1]
-    fits = [(fit_subset(case, rows, list(S), gamma, how), list(S))
-            for size in range(min(tau, q) + 1) for S in combinations(range(q), size)]  # fmt: skip
+    fits = [(fit_subset(case, rows, list(S), gamma, how), list(S)) for size in range(min(tau, q) + 1)
+            for S in combinations(range(q), size) if len(case.rivals.intersection(S)) <= 1]  # fmt: skip
     least = min(fit[0] for fit, _ in fits)
     return least, [(S, fit[1], fit[2]) for fit, S in fits if fit[0] <= least * (1.0 + 1e-10)]
 
@@ -129,6 +130,23 @@ def check(seed: int, method: str = "auto") -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_the_choice_is_that_of_every_support_and_face(seed: int) -> None:
     check(seed)
+
+
+@pytest.mark.parametrize("seed", [3, 11, 13, 20])
+def test_a_feature_of_a_group_whose_bounds_exclude_zero(seed: int) -> None:
+    """A node is closed by a fit only if no interval of its columns was extended to 0."""
+    rng = np.random.default_rng([66, seed])
+    X = rng.normal(size=(12, 3)).round(1)
+    asked = {"x0": (0.5, 0.9), "x1": (-0.9, -0.5), "x2": (0.0, None)}
+    data = sc.Dataset.from_arrays(X, 0.4 * X[:, 0] + 0.1 * (X[:, 1] + rng.normal(size=12)), ["x0", "x1", "x2"])
+    inf = np.inf
+    case = Case(data, np.array([0.5, -0.9, 0.0]), np.array([0.9, -0.5, inf]), asked, frozenset({0, 1}))
+    how, taus = {"scale": "length", "intercept": "fold"}, [1, 2]
+    record = sc.solve(data, gammas=[0.001], taus=taus, folds=4, gap=0.0, coef_bounds=asked, at_most="1:x0,x1")
+    for row in record.table:
+        assert row.cv_error == pytest.approx(cv_error(case, row.tau, 0.001, how), rel=1e-8)
+        assert row.lower <= row.cv_error <= row.upper
+    assert sc.verify(record, data).ok
 
 
 @pytest.mark.slow
