@@ -39,14 +39,18 @@ def keyword_names(words: str) -> str:
     Examples
     --------
     >>> keyword_names("--drop id omits the column; --tau 1:3 is faster")
-    '`drop` id omits the column; `taus` 1:3 is faster'
+    "`drop` id omits the column; taus='1:3' is faster"
     """
     plural = {"tau": "taus", "gamma": "gammas"}
     if "in Python)" in words:
         return words
-    return re.sub(
-        r"(?<!\S)--([a-z][a-z-]*)", lambda found: f"`{plural.get(found[1], found[1].replace('-', '_'))}`", words
-    )
+
+    def rename(found: re.Match[str]) -> str:
+        name = plural.get(found[1], found[1].replace("-", "_"))
+        value = found[2] or ""
+        return f"{name}={value if value.isdigit() else repr(value)}" if value else f"`{name}`"
+
+    return re.sub(r"(?<!\S)--([a-z][a-z-]*)(?: (\d[^\s;]*[\w%]))?", rename, words)
 
 
 def plain_scalar(value: Any) -> Any:
@@ -511,6 +515,7 @@ IN_PYTHON = {  # options of commands without a keyword, and what to use
     "reference": "a record has a coefficient for each level; subtract the coefficient of the reference level from the "
     "others",
     "infer": "use sc.infer(record, data)",
+    "loss": "use the estimators BestSubsetLogistic, BestSubsetPoisson and their CV variants",
     "criterion": "use best_common_subset of sparsecv_mio.near.common_subset",
     "json": "use record.write_record(FILE)",
     "proof": "use write_proof of sparsecv_mio.proofs.proof_writing",

@@ -123,6 +123,7 @@ ELSEWHERE = {  # names of options in other packages: letters only, without a plu
     "weights": ("sampleweight", "weight"),
     "seed": ("randomstate", "randomseed"),
     "threads": ("njob", "nthread", "ncore"),
+    "n-jobs": ("thread", "nthread", "ncore"),
     "workers": ("njob", "job", "nproc"),
     "target": ("y", "response", "label"),
     "json": ("o", "out", "output", "record", "save"),

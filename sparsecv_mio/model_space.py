@@ -713,8 +713,8 @@ class Restrictions:
         if self.count and not factors:
             raise BadInput(
                 "count: the data have no factor with two or more columns, such as city=Bergen and city=Oslo; leave "
-                'this option out, give encode="onehot" for a column of three or more text values, or list the columns '
-                f"of each factor in Python, [[{', '.join(map(repr, _similar_names(names)))}], ...]"
+                'this option out, encode a column of three or more text values (encode="onehot" of `solve`), or list '
+                f"the columns of each factor in Python, [[{', '.join(map(repr, _similar_names(names)))}], ...]"
             )
         made = [sorted(_find_positions(columns, place, "count") - others) for columns in factors]
         seen: set[int] = set()
@@ -1318,6 +1318,7 @@ def _given_numbers(given: float | Iterable[float], option: str) -> tuple[float, 
         raise BadInput(f"{option}: {given!r} is neither a number nor a list of numbers")
     numbers = [given] if isinstance(given, Real) else list(given)
     for value in numbers:
-        if not isinstance(value, Real) or exceeds_double(value) or not math.isfinite(value):
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if not is_number or exceeds_double(value) or not math.isfinite(value):
             raise BadInput(f"{option}: {repr(value)[:30]} is not a finite number")
     return tuple(float(value) for value in numbers)

@@ -180,7 +180,12 @@ def read_again(path: Any, info: DataInfo, aux: Sequence[str] = (), reading: Mapp
     words = applied is not None and info.target in applied.levels
     wanted = Wanted(info.target, columns, None, tuple(aux), two_words=words, sure=True)
     if not isinstance(path, str | Path):
-        return read_frame(path, wanted, how)
+        try:
+            return read_frame(path, wanted, how)
+        except BadInput as error:
+            lacks_target = str(error).startswith(f"target {info.target!r} is not in the data")
+            separate = f"; give X and y as Dataset.from_arrays(X, y, target={info.target!r})" if lacks_target else ""
+            raise BadInput(f"{error}{separate}") from None
     try:
         data = read_with_options(path, replace(wanted, index=how.index_col), how)
     except BadInput as error:

@@ -173,7 +173,7 @@ def near(
         from sparsecv_mio.fits.fit_options import NearOptions
 
         how = NearOptions.of(
-            within=parse.parse_share(within, "--within"), most=parse.count_or_all(most, "--most"), by=by,
+            within=within, most=parse.count_or_all(most, "--most"), by=by,
             restrictions=parse.restrictions(**forced), **session.on_cores(units | node_limit | losses),
         )  # fmt: skip
 

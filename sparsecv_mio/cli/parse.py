@@ -143,18 +143,6 @@ def read_plainly(option: Any) -> Any:
     return option
 
 
-def parse_share(text: str, option: str) -> float:
-    """Return a fraction given in per cent or as a number.
-
-    Examples
-    --------
-    >>> parse_share("1%", "--within"), parse_share("0.05", "--within")
-    (0.01, 0.05)
-    """
-    word = text.strip()
-    return finite_number(word[:-1], option) / 100.0 if word.endswith("%") else finite_number(word, option)
-
-
 def seconds_or_none(text: str, option: str) -> float | None:
     """Return the seconds of a time limit; None for the keyword `none`.
 

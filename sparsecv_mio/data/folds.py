@@ -296,11 +296,12 @@ def fold_columns(spec: str) -> tuple[str, ...]:
 def _folds_from_text(spec: str, dataset: Dataset, seed: int) -> fold_plan.FoldPlan:
     """Return the folds that a text describes; `make_folds` documents it."""
     # the form of the spec in a record; without weights, the end of the name of a column or file
-    if spec.endswith(fold_plan.WEIGHTED) and (dataset.weights is not None or ":" not in spec):
+    names_rows = canonical(spec).startswith(("groups:", "column:", "file:"))
+    if spec.endswith(fold_plan.WEIGHTED) and (dataset.weights is not None or not names_rows):
         if dataset.weights is None:
             raise BadInput(
-                f"folds {spec!r}: these are folds of data with row weights; read the data with weights=COLUMN, or "
-                f"leave {fold_plan.WEIGHTED.strip()!r} out"
+                f"folds {spec!r}: these are folds of data with row weights; give a file or frame with them, or "
+                "Dataset.from_arrays(..., aux={record.data.weights: w})"
             )
         return replace(_folds_from_text(spec.removesuffix(fold_plan.WEIGHTED), dataset, seed), spec=spec)
     text, n = canonical(spec), dataset.n
@@ -522,8 +523,8 @@ def _rows_of_pair(train: Any, test: Any, n: int, who: str) -> tuple[IntArray, In
     shared = np.flatnonzero(trained & scored)
     if shared.size:
         raise BadInput(
-            f"{who} scores row {shared[0]} (counted from 0), which is also a training row; remove it from one of the "
-            "two"
+            f"{who} scores position {shared[0]} (counted from 0), which is also a training row; remove it from one "
+            "of the two"
         )
     return np.flatnonzero(scored), np.flatnonzero(~trained)
 
@@ -537,12 +538,12 @@ def _mask(rows: Any, n: int, who: str) -> BoolArray:
         raise BadInput(f"{who} must be row numbers from 0, or one True or False per row")
     numbers = numbers.astype(np.int64)
     if len(wrong := numbers[(numbers < 0) | (numbers >= n)]):
-        raise BadInput(f"{who}: row {wrong[0]} is not one of the rows 0 to {n - 1}; correct it")
+        raise BadInput(f"{who}: position {wrong[0]} is not one of the positions 0 to {n - 1}; correct it")
     mask = np.zeros(n, dtype=bool)
     mask[numbers] = True
     if np.count_nonzero(mask) != numbers.size:
         twice = int(np.flatnonzero(np.bincount(numbers) > 1)[0])
-        raise BadInput(f"{who}: row {twice} (counted from 0) is listed twice; list each row once")
+        raise BadInput(f"{who}: position {twice} (counted from 0) is listed twice; list each row once")
     return mask
 
 

@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, replace
-from numbers import Real
 from typing import Any, Self
 
 from sparsecv_mio.certificate.parts import GridRequest, Side
@@ -18,7 +17,7 @@ from sparsecv_mio.declared_options import check_whole, settle_options
 from sparsecv_mio.errors import BadInput, SparseCVWarning
 from sparsecv_mio.formulation.backends import backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.model_space import COEF_BOUNDS, NONE, RESTRICTIONS, Restrictions, parse_coef_bounds
+from sparsecv_mio.model_space import COEF_BOUNDS, NONE, RESTRICTIONS, Restrictions, finite_number, parse_coef_bounds
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
 from sparsecv_mio.search.options import (
     ONLY_FORCING,
@@ -364,12 +363,11 @@ class NearOptions(PathOptions):
     by: By | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.within, Real):
-            raise BadInput(f"within: {str(self.within)[:30]!r} is not a number; give a share, for example 0.01 for 1%")
-        if not 0.0 <= self.within < math.inf:
-            raise BadInput(
-                f"within: {self.within:g} is out of range; give a share of at least 0, for example 0.01 for 1%"
-            )
+        word = str(self.within).strip()
+        within = finite_number(word.removesuffix("%"), "within") / (100.0 if word.endswith("%") else 1.0)
+        if within < 0.0:
+            raise BadInput(f"within: {within:g} is out of range; give a share of at least 0, for example 0.01 for 1%")
+        object.__setattr__(self, "within", within)
         check_whole("most", self.most, 1)
         super().__post_init__()
         check_lists(self, "near-optimal lists")

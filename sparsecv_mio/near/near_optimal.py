@@ -17,13 +17,13 @@ from sparsecv_mio.certificate.fit_records import NEAR_SCHEMA, NearModel, NearRec
 from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.folds import AnyFolds, check_label_order, make_folds
+from sparsecv_mio.data.folds import KINDS, AnyFolds, check_label_order, make_folds
 from sparsecv_mio.data.loss_targets import check_training
 from sparsecv_mio.data.readers import TableColumns, read_requested_data
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import TABLE, keywords_are
-from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.errors import BadInput, OutOfTime, did_you_mean
 from sparsecv_mio.fits.fit_options import NearOptions
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.near import collecting
@@ -257,8 +257,12 @@ def near_optimal(
     """
     table = {name: keywords.pop(name) for name in TABLE if name in keywords}
     options = with_keywords(options or NearOptions(), keywords, "near_optimal", ("gamma", "taus", *TABLE))
-    if isinstance(folds, str) and "target" not in table and folds in map(str, getattr(dataset, "columns", ())):
-        raise BadInput(f"folds: {folds!r} is a column; to predict it, give target={folds!r}")
+    kind = folds.strip().lower().partition(":")[0] if isinstance(folds, str) else "10"
+    if "target" not in table and kind not in KINDS and not kind[:1].isdigit():
+        near = did_you_mean(kind, KINDS)
+        raise BadInput(
+            f"folds: {folds!r} is not a kind of folds{near}; if it is a column to predict, give target={folds!r}"
+        )
     check_label_order(folds, dataset)
     rows = read_requested_data(options, dataset, table, folds)
     options, dataset = options.by_names(rows), options.in_classes(rows)

@@ -154,9 +154,7 @@ def pearson_formula(record: Record | FitRecord | PathRecord) -> str:
     return f"Pearson chi-square / ({'n' if record.data.weights is None else 'total weight'} - rank of the model matrix)"
 
 
-def answer_notes(
-    record: Record, data: Dataset, written: Callable[[str, str], str] = "--{} {}".format
-) -> Iterator[tuple[type[SparseCVWarning], str]]:
+def answer_notes(record: Record, data: Dataset) -> Iterator[tuple[type[SparseCVWarning], str]]:
     """Yield the notes of `solve` on an answer, overdispersion and edges of the grid, each with its class.
 
     Parameters
@@ -165,14 +163,12 @@ def answer_notes(
         Record of a search.
     data : Dataset
         Data of the record.
-    written : callable
-        Function that formats a request, as for :func:`~sparsecv_mio.report.record_words.edge_hints`.
     """
     if record.has_dispersion:
         scatter = record.pearson(data)
         for note in overdispersion_note(scatter, record.loss):
             yield SparseCVWarning, f"{pearson_formula(record)} {format_number(scatter.ratio, 4)}: {note}"
-    for hint in edge_hints(record, written):
+    for hint in edge_hints(record):
         yield GridEdgeWarning, hint
 
 

@@ -275,7 +275,10 @@ def plot_inclusion(record: Record, ax: Axes | None = None) -> Axes:
     """
     draws = record.bootstrap or record.stability_selection
     if draws is None:
-        raise BadInput("panel inclusion: requires a record of `solve --bootstrap` or `solve --stability-selection`")
+        raise BadInput(
+            "panel inclusion: requires a record of `solve --bootstrap`, `solve --stability-selection`, "
+            "stability_selection or bootstrap; choose another panel"
+        )
     kind = "bootstrap draws" if isinstance(draws, inference_parts.Bootstrap) else "halves"
     rows = draws.features[: figures.MOST_FEATURES]
     names, title = [one.feature for one in draws.features], f"share of {kind} that choose each feature"
@@ -311,12 +314,12 @@ def plot_intervals(record: Record, ax: Axes | None = None) -> Axes:
     record = against(record, requested_references(record))
     found = record.bootstrap
     if found is None:
-        raise BadInput("panel intervals: requires a record of `solve --bootstrap`")
+        raise BadInput("panel intervals: requires a record of `solve --bootstrap` or bootstrap; choose another panel")
     level = f"{100.0 * found.level:g}%"
     if not found.has_percentiles:
         raise BadInput(
             f"panel intervals: the record has {several(len(found.chosen), 'bootstrap draw')}, but percentiles at the "
-            f"level {level} require at least {found.fewest_draws:,}; give --bootstrap {found.fewest_draws} or more"
+            f"level {level} require at least {found.fewest_draws:,}; give {found.fewest_draws} draws or more"
         )
     names, title = [one.feature for one in found.features], f"{level} percentiles over bootstrap draws"
     ax, _ = figures.prepare_rows(ax, names, record.data.names, title)

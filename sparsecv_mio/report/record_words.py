@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, PathRecord
@@ -534,15 +533,9 @@ def larger_class(null_error: float) -> float:
     return low
 
 
-def edge_hints(record: Record, written: Callable[[str, str], str] = "--{} {}".format) -> list[str]:
-    """Return the hints on the edges of the grid only.
-
-    Parameters
-    ----------
-    written : callable
-        Function that formats a request from a name, gamma or tau, and a value; by default as a command-line option.
-    """
-    return [text for text in (_gamma_hint(record, written), _tau_hint(record, written)) if text]
+def edge_hints(record: Record) -> list[str]:
+    """Return the hints on the edges of the grid only."""
+    return [text for text in (_gamma_hint(record), _tau_hint(record)) if text]
 
 
 def _proof_hint(record: Record) -> str:
@@ -574,7 +567,7 @@ def _edge(record: Record, name: str) -> str:
     return f"the best {name}" if record.least is None else f"the {name} of the minimum CV error"
 
 
-def _gamma_hint(record: Record, written: Callable[[str, str], str]) -> str:
+def _gamma_hint(record: Record) -> str:
     """Return a hint if the best or the reported gamma is at an end of the grid that other gammas would move."""
     every = record.continuous
     gammas = record.request.gammas if every is None else (every.low, every.high)
@@ -593,7 +586,7 @@ def _gamma_hint(record: Record, written: Callable[[str, str], str]) -> str:
             continue
         wider = f"{low:.4g}{RANGE_SIGN}{high:.4g}" if every is not None else extend_gammas(gammas, upwards=is_largest)
         end = "largest" if is_largest else "smallest"
-        return f"{words} is the {end} of the grid; try {written('gamma', wider)}"
+        return f"{words} is the {end} of the grid; try --gamma {wider}"
     return ""
 
 
@@ -645,11 +638,11 @@ def _gain_of_smaller_gammas(record: Record, tau: int) -> float:
     return abs(at_high - at_low) * low / (high - low) / max(at_low, TINY)
 
 
-def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
+def _tau_hint(record: Record) -> str:
     """Return a hint if the best model size is an edge of the requested sizes, or the null model predicts better."""
-    taus, tau, best = record.request.taus, partial(written, "tau"), record.certificate.tau
+    taus, best = record.request.taus, record.certificate.tau
     least, most, limits = min(taus), max(taus), record.request.restrictions or NONE
-    from_0 = tau(f"0:{most}")
+    from_0 = f"--tau 0:{most}"
     if least > 0 and record.r_squared is not None and record.r_squared < 0.0:
         null = "R^2 is below 0, so the mean of the target" if record.loss.is_quadratic else "a model without features"
         return f"{null} may predict better: {from_0} includes it"
@@ -662,15 +655,15 @@ def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
         reason = f"has the largest requested size below {most} (all features)"
         if best == most:
             reason = "is the ridge fit of all features"
-        return f"{_edge(record, 'model')} {reason}: {tau(f'{below + 1}:{most - 1}')} tries the sizes in between"
+        return f"{_edge(record, 'model')} {reason}: --tau {below + 1}:{most - 1} tries the sizes in between"
     if best == most < natural:
-        return f"{edge} is the largest of the grid; try {tau(f'{least}:{min(2 * most, natural)}')}"
+        return f"{edge} is the largest of the grid; try --tau {least}:{min(2 * most, natural)}"
     if best == least == 1:
         if record.r_squared is not None and record.r_squared >= MIN_GAIN:  # the null model predicts worse
             return ""
         return f"{edge} is the smallest of the grid: {from_0} includes the model without features"
     if best == least > 0:
-        return f"{edge} is the smallest of the grid; try {tau(f'{least // 2}:{most}')}"
+        return f"{edge} is the smallest of the grid; try --tau {least // 2}:{most}"
     return ""
 
 

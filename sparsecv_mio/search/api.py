@@ -665,7 +665,8 @@ def solve(
     gammas : float, sequence of float, str or GammaInterval, optional
         Ridge weights, or a text as for `--gamma`; a `GammaInterval` or `LO..HI` for every gamma of an interval. The
         default is 15 values from 0.001 to 10; with p >= n_train, 9 values from 0.05 to 10; with logistic loss, 5 values
-        from 0.3 to 30 over n_train; with Poisson loss, 7 values from 3 to 3,000 over n_train.
+        from 0.3 to 30 over n_train; with Poisson loss, 7 values from 3 to 3,000 over n_train. Squared-error defaults
+        suit `scale="length"`; with `scale="variance"`, give gammas that are n times larger.
     taus : int, sequence of int or str, optional
         Support sizes, or a text as for `--tau`. The default is 1 to p; with p > 30 it is 1 to n_train / 8, but at least
         10 and at most 50, and p (up to 300, below n_train).

@@ -463,7 +463,8 @@ class BestSubsetLogisticCV(sparse_model.ChosenByLoss, SparseClassifier):
         y : (n,) array_like
             Labels of two classes.
         sample_weight : (n,) array_like, optional
-            Row weights, used in every fit and in the error of held-out rows; a row of weight 0 is ignored.
+            Row weights, used in every fit and in the error of held-out rows. Rows of weight 0 are dropped, before a
+            splitter assigns the others to folds; splits or labels that are given as lists count all rows.
         groups : (n,) array_like, optional
             Groups of the rows, for a splitter that needs them.
         offset : (n,) array_like, optional

@@ -338,7 +338,8 @@ class BestSubsetPoissonCV(sparse_model.ChosenByLoss, SparseCountModel):
         y : (n,) array_like
             Nonnegative counts; they need not be integers.
         sample_weight : (n,) array_like, optional
-            Row weights, used in every fit and in the error of held-out rows; a row of weight 0 is ignored.
+            Row weights, used in every fit and in the error of held-out rows. Rows of weight 0 are dropped, before a
+            splitter assigns the others to folds; splits or labels that are given as lists count all rows.
         exposure : (n,) array_like, optional
             Positive exposures (the time or population behind each count); 1 by default.
         groups : (n,) array_like, optional

@@ -176,6 +176,7 @@ class BestSubsetRidgeCV(sparse_model.ChosenByCV, SparseLinearModel):
         least 10 and at most 50, and p is added if it is at most 300 and below n_train.
     gammas : float, sequence of float or str, optional
         Ridge weights to try. The default is a logarithmic range from 0.001 to 10, or from 0.05 to 10 if p >= n_train.
+        It suits `scale="length"`; with `scale="variance"`, give gammas that are n times larger.
     n_gammas : int, optional
         Number of ridge weights if `gammas` is None; the default is 15, or 9 if p >= n_train.
     cv : int, str, splitter, labels, iterable of splits or FoldPlan
@@ -301,7 +302,8 @@ class BestSubsetRidgeCV(sparse_model.ChosenByCV, SparseLinearModel):
         y : (n,) array_like
             Target.
         sample_weight : (n,) array_like, optional
-            Row weights, used in every fit and in the error of held-out rows; a row of weight 0 is ignored.
+            Row weights, used in every fit and in the error of held-out rows. Rows of weight 0 are dropped, before a
+            splitter assigns the others to folds; splits or labels that are given as lists count all rows.
         groups : (n,) array_like, optional
             Groups of the rows, for a splitter that needs them.
 

@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import cached_property, partial, wraps
 from inspect import signature
 from numbers import Integral, Real
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, TypeVar, cast, dataclass_transform
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -39,9 +39,9 @@ from sparsecv_mio.data.missing_and_text import impute_and_encode
 from sparsecv_mio.data.number_format import POINT, is_number
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.weights import least_rows, read_numbers, weighted, weighted_rows
-from sparsecv_mio.declared_options import unexpected_keyword
+from sparsecv_mio.declared_options import keyword_names, unexpected_keyword
 from sparsecv_mio.digits import abbreviate_list, format_interval, format_number
-from sparsecv_mio.errors import BadInput, match_keyword
+from sparsecv_mio.errors import BadInput, SparseCVWarning, match_keyword
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.implementations import find_implementation
 from sparsecv_mio.model_space import RESTRICTIONS, Column, Restrictions, default_gammas, parse_gammas, parse_taus
@@ -146,9 +146,11 @@ def warn_of_result(estimator: Any, data: Dataset) -> None:
         estimate = "; cv_error_ is an estimate" if getattr(estimator.record_, "estimate", False) else ""
         words = f"{name} {why} before the answer was certified; {bounds}{estimate}"
         warnings.warn(words, ConvergenceWarning, stacklevel=CALLER)
+    notes = [(SparseCVWarning, words) for words in estimator.record_.warnings]
     if isinstance(estimator, ChosenByCV):
-        for category, words in answer_notes(estimator.record_, data, lambda option, value: f"{option}s={value!r}"):
-            warnings.warn(f"{name}: {words}", category, stacklevel=CALLER)
+        notes += answer_notes(estimator.record_, data)
+    for category, words in notes:
+        warnings.warn(f"{name}: {keyword_names(words)}", category, stacklevel=CALLER)
 
 
 EMPTY_CELLS = (
@@ -168,10 +170,6 @@ def suggest_conversion(X: Any) -> Iterator[None]:
     """Name, in errors about cells of X that are not numbers, the scikit-learn step that converts them."""
     try:
         yield
-    except TypeError:
-        if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
-            check_columns(X, may_be_empty=True)
-        raise
     except ValueError as error:
         text = str(error).splitlines()[0].rstrip(".")
         cure = next((cure for words, cure in CURES if re.search(f"({words})$", text)), None)
@@ -317,13 +315,20 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
     def _rows(self, X: Any) -> Any:
         """Return new rows after checking their columns; X may be sparse."""
         check_is_fitted(self)
-        X = as_pandas(unmask(X))
-        with suggest_conversion(X):
-            if not self._na.uses_imputation:
-                return validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
-            rows = dense(validate_data(self, X, reset=False, accept_sparse="csr", **NAN_TOO))
-        data = self.record_.data
+        rows, data = self._validate(X, reset=False), self.record_.data
+        if not self._na.uses_imputation:
+            return rows
+        rows = dense(rows)
         return np.where(np.isnan(rows), [data.reading.means[name] for name in data.names], rows)
+
+    def _validate(self, X: Any, *y: Any, **checks: Any) -> Any:
+        """Return X, and y if it is given, after the checks of scikit-learn; X may be sparse."""
+        X, may_be_empty = as_pandas(unmask(X)), self._na.uses_imputation
+        with suggest_conversion(X):
+            if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
+                check_columns(X, may_be_empty)
+            values = NAN_TOO if may_be_empty else {"dtype": np.float64}
+            return validate_data(self, X, *y, accept_sparse="csr", **values, **checks)
 
     def _linear_predictors(self, X: Any) -> FloatArray:
         """Return the linear predictors of new rows, with a warning if large terms cancel."""
@@ -373,14 +378,7 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         target = getattr(y, "name", None)
         check_target_cells(y)
         self._check_target(y)
-        X = as_pandas(unmask(X))
-        with suggest_conversion(X):
-            if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
-                check_columns(X, self._na.uses_imputation)
-            checks = NAN_TOO if self._na.uses_imputation else {"dtype": np.float64}
-            rows, response = validate_data(
-                self, X, y, ensure_min_samples=2, accept_sparse="csr", y_numeric=self._y_is_numeric, **checks
-            )
+        rows, response = self._validate(X, y, ensure_min_samples=2, y_numeric=self._y_is_numeric)
         response = self._encode_target(response)
         names = [str(name) for name in getattr(self, "feature_names_in_", ())] or None
         rows = dense(rows)
@@ -490,6 +488,18 @@ class OfOneGamma:
         self.status_, self.record_ = record.status, record
 
 
+def takes_no_data(method: Method) -> Method:
+    """Return a method that raises `BadInput` for a table, which the function of the same name needs."""
+
+    @wraps(method)
+    def call(estimator: Any, *given: Any, **options: Any) -> Any:
+        if any(np.ndim(value) > 1 for value in given):
+            raise BadInput(f"{method.__name__}: takes no data, because the estimator has those of its fit; omit them")
+        return method(estimator, *given, **options)
+
+    return cast("Method", call)
+
+
 @settings
 class ChosenByCV:
     """Parameters and fitted attributes of a model whose size and ridge weight are chosen by cross-validation."""
@@ -570,6 +580,7 @@ class ChosenByCV:
             raise AttributeError(f"this attribute is not available: {words}")
         return self._kept
 
+    @takes_no_data
     def compare_baselines(
         self: Any, baselines: str | Iterable[str] = "lasso,ridge,elasticnet", time_limit: float | None = None
     ) -> Record:
@@ -592,6 +603,7 @@ class ChosenByCV:
         data, folds = self._search.dataset, self._search.folds
         return compare_baselines(self.record_, data, baselines=baselines, folds=folds, time_limit=time_limit)
 
+    @takes_no_data
     def bootstrap(self: Any, draws: int = 200, **options: Any) -> Record:
         """Repeat the whole procedure on bootstrap draws of the rows of the fit.
 
@@ -609,6 +621,7 @@ class ChosenByCV:
         """
         return self._repeat_on_draws("bootstrap", options, draws=draws)
 
+    @takes_no_data
     def stability_selection(self: Any, pairs: int = 50, **options: Any) -> Record:
         """Select features that the whole procedure chooses from most halves of the rows of the fit.
 
@@ -626,6 +639,7 @@ class ChosenByCV:
         """
         return self._repeat_on_draws("stability_selection", options, pairs=pairs)
 
+    @takes_no_data
     def infer(self: Any, method: str = "splits:50", **options: Any) -> Record:
         """Test features on halves of the rows of the fit that did not choose them.
 

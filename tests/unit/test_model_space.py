@@ -262,6 +262,11 @@ def test_limits_parents_and_forcing_name_factors() -> None:
     assert less.count == (("city=O", "city=T"), ("city:sex=B m", "city:sex=O m")) and less.adjust == ("sex=m", "sex=x")
     with pytest.raises(BadInput, match="^count: the data have no factor with two or more columns.*; leave this option"):
         Restrictions(count="factors").resolve_names(["a", "b=c"])  # type: ignore[arg-type]
+    for given in (True, [0.1, True]):
+        with pytest.raises(BadInput, match="^gammas: True is not a finite number$"):
+            model_space.parse_gammas(given, 3, 9)
+        with pytest.raises(BadInput, match="^taus: True is not a finite number$"):
+            model_space.parse_taus([2, True] if given is True else given[1:], 3, 9)  # type: ignore[index]
     encoded = ["remainder__age", "onehot__city_A", "onehot__city_B"]
     with pytest.raises(BadInput, match=r"in Python, \[\['onehot__city_A', 'onehot__city_B'\], \.\.\.\]$"):
         Restrictions(count="factors").resolve_names(encoded)  # type: ignore[arg-type]

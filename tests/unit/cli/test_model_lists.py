@@ -126,6 +126,7 @@ def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (changed(NEAR, ["--folds", "forward:3"]), "10, 5x10 or loo; or list by training objective, --by objective"),
         ([*NEAR, "--within", "-1%"], "error: --within: -0.01 is out of range"),
         ([*NEAR, "--within", "x"], "--within: 'x' is not a number"),
+        ([*NEAR, "--within", "inf"], "not a finite number"),
         ([*NEAR, "--most", "0"], "--most: 0 is out of range"),
         ([*NEAR, "--gamma", "0.1,1"], "--gamma: 2 ridge weights are given, but near needs one"),
         ([*NEAR, "--tau", "12"], "error: --tau: '12' is out of range; give a number from 0 to 8"),
@@ -142,7 +143,8 @@ def test_lists_without_models_say_so_and_names_with_commas_are_quoted() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 3))
     data = Dataset.from_arrays(X, X[:, 0] + 0.1 * rng.normal(size=30), names=["size, m2", "b", "c"])
-    record = near_optimal(data, gamma=0.1, taus=2, within=0.5, by="objective")
+    record = near_optimal(data, gamma=0.1, taus=2, within="50%", by="objective")
+    assert record.within == 0.5
     text = printed(lambda console: print_near_optimal(console, record), 200)
     assert 'in every model: "size, m2"' in text and "in no model: " in text
     size = replace(record.sizes[0], models=0, always=(), never=(), replacements=(), complete_to=0.0, lower=0.0)

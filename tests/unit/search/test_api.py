@@ -510,6 +510,8 @@ def test_held_out_predictions_take_the_data_of_a_record_with_row_weights(loss: s
     expected = record.held_out_predictions(sc.read_dataset(frame, "lpsa", weights="w"))
     for given in (frame, tmp_path / "w.csv", data):
         assert np.array_equal(record.held_out_predictions(given), expected)
+    with pytest.raises(BadInput, match=r"data with row weights; give .* aux=\{record.data.weights: w\}\)$"):
+        record.held_out_predictions(sc.Dataset.from_frame(frame, "lpsa", drop=["w"]))
     kept = frame[frame["w"] > 0]
     held_out = (
         (kept["lpsa"] - expected) ** 2 if loss == "squared" else -np.log(np.where(kept["lpsa"], expected, 1 - expected))
@@ -517,7 +519,7 @@ def test_held_out_predictions_take_the_data_of_a_record_with_row_weights(loss: s
     assert np.average(held_out, weights=kept["w"]) == pytest.approx(record.cv_error, rel=1e-9)
 
 
-def test_a_row_or_an_estimator_that_is_no_table_or_path_is_one_line() -> None:
+def test_a_row_or_an_estimator_that_is_no_table_or_path_is_one_line(tmp_path: Path) -> None:
     frame = pd.DataFrame({"a": ["u", "v", "w"] * 6, "b": np.arange(18.0) ** 2, "y": np.arange(18.0)})
     record = sc.solve(frame, "y", encode="onehot", gammas=0.1, taus=1, folds=3)
     with pytest.raises(BadInput, match=r"^X: a Series is not a table; give a frame, .* X.iloc\[\[0\]\]$"):
@@ -526,8 +528,16 @@ def test_a_row_or_an_estimator_that_is_no_table_or_path_is_one_line() -> None:
         sc.read_record({})  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="^target: must be the name or position of a column; for arrays use "):
         sc.Dataset.from_frame(frame, frame["y"])  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="^folds: 'y' is a column; to predict it, give target='y'$"):
-        sc.near_optimal(frame, "y", gamma=0.1, taus=1)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    for rows in (frame, tmp_path / "rows.csv", sc.Dataset.from_frame(frame.drop(columns="a"), "y")):
+        with pytest.raises(
+            BadInput, match="^folds: 'y' is not a kind of folds; .* a column to predict, give target='y'$"
+        ):
+            sc.near_optimal(rows, "y", gamma=0.1, taus=1)
+    with pytest.raises(BadInput, match=r"^folds: 'stratifed:3' is not a kind of folds \(did you mean 'stratified'\?\)"):
+        sc.near_optimal(sc.Dataset.from_frame(frame.drop(columns="a"), "y"), "stratifed:3", gamma=0.1, taus=1)
+    with pytest.raises(BadInput, match=r"^target 'y' .*; give X and y as Dataset.from_arrays\(X, y, target='y'\)$"):
+        sc.verify(record, frame.drop(columns="y"))
     with pytest.raises(BadInput, match=r"^loss: unknown word 'binomial' \(did you mean 'logistic'\?\); use "):
         sc.solve(frame, "y", loss="binomial")
 
@@ -536,7 +546,7 @@ def test_notes_that_the_command_prints_are_warnings_too() -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(size=(60, 3))
     frame = pd.DataFrame(x, columns=["a", "b", "c"]).assign(n=rng.negative_binomial(1, 0.05, size=60))
-    with pytest.warns(GridEdgeWarning, match="`taus` 0:3 includes it") as caught:
+    with pytest.warns(GridEdgeWarning, match="taus='0:3' includes it") as caught:
         counts = sc.solve(frame, "n", loss="poisson", folds=4, gammas=0.1, taus=[1, 2, 3])
     [words] = [words for words in counts.warnings if "the counts are overdispersed" in words]
     assert any(warning.category is SparseCVWarning and words in str(warning.message) for warning in caught)

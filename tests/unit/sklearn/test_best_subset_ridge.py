@@ -138,7 +138,7 @@ def test_what_is_not_proved_is_a_warning(status: str, limit: float | None, words
         warn_of_result(SimpleNamespace(status_=status, lower_=1.0, upper_=2.5, record_=record), DATA)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_result(SimpleNamespace(status_="proved"), DATA)
+        warn_of_result(SimpleNamespace(status_="proved", record_=SimpleNamespace(warnings=())), DATA)
 
 
 def test_lines_say_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,7 +188,11 @@ def test_a_sparse_X_is_made_dense(model: Any, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("kind", [BestSubsetRidge, BestSubsetRidgeCV])
 def test_what_others_call_a_parameter_is_told(kind: Any) -> None:
     names = {"alpha": "gamma", "nonnegtive": "nonnegative", "standardize": "scale", "n_nonzero_coefs": "tau"}
-    names |= {"alphas": "gammas", "nfolds": "cv", "n_jbos": "n_jobs"} if kind is BestSubsetRidgeCV else {}
+    names |= (
+        {"alphas": "gammas", "nfolds": "cv", "n_jbos": "n_jobs", "threads": "n_jobs"}
+        if kind is BestSubsetRidgeCV
+        else {}
+    )
     for theirs, ours in names.items():
         with pytest.raises(TypeError, match=rf"{kind.__name__}\(\) .* '{theirs}' \(did you mean '{ours}s?'\?\)$"):
             kind(**{theirs: 1})
@@ -252,6 +256,10 @@ def test_values_of_frames_that_are_no_numbers_have_advice_for_estimators(model: 
             model.fit(frame.assign(c=[value] * len(frame)), Y_LINEAR)
     with pytest.raises(BadInput, match="^column 'c' holds the date 2024-05-06 in row 1"):
         model.fit(frame, Y_LINEAR).predict(frame.assign(c=pd.Timestamp(day)))
+    with pytest.raises(BadInput, match="^column 'a' holds the number '.*' as text in row 1; convert the column"):
+        model.predict(frame.astype(str))
+    with pytest.raises(BadInput, match="^column name 'a' is in X more than once"):
+        model.predict(frame.set_axis(["a", "b", "a"], axis=1))
 
 
 def test_sizes_above_the_number_of_columns_state_it() -> None:
@@ -310,12 +318,21 @@ def test_bad_parameters_are_one_line(given: dict[str, Any], said: str) -> None:
         BestSubsetRidge(**given).fit(np.eye(5)[:, :3], np.arange(5.0))
 
 
+@pytest.mark.parametrize("model", [BestSubsetRidge(1), BestSubsetRidgeCV(gammas=0.1, taus=1, cv=3)])
+def test_notes_of_the_record_are_warnings(model: Any) -> None:
+    named = rf"^{type(model).__name__}: column 'x1' is constant: its coefficient is zero, but it counts in tau$"
+    with pytest.warns(SparseCVWarning, match=named):
+        model.fit(np.column_stack((X_LINEAR[:, 0], np.ones(len(X_LINEAR)))), Y_LINEAR)
+
+
 def test_tables_that_no_estimator_can_read_are_one_line() -> None:
     frame = pd.DataFrame(X_LINEAR, columns=["a", "b", "a"])
     with pytest.raises(BadInput, match="^column name 'a' is in X more than once; give every column a different name$"):
         BestSubsetRidge(1).fit(frame, Y_LINEAR)
     with pytest.raises(TypeError, match="'encode'; before an estimator, use OneHotEncoder in a pipeline$"):
         BestSubsetRidge(**{"encode": "onehot"})
+    with pytest.raises(TypeError, match="'loss'; use the estimators BestSubsetLogistic, BestSubsetPoisson and "):
+        BestSubsetRidge(**{"loss": "logistic"})
     lazy = type("LazyFrame", (), {"collect": None})()
     with pytest.raises(BadInput, match=r"^data: a LazyFrame is not a table in memory; call its .collect\(\) first$"):
         BestSubsetRidge(1).fit(lazy, Y_LINEAR)

@@ -12,6 +12,7 @@ import pytest
 
 import sparsecv_mio as sc
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.sklearn import BestSubsetLogisticCV, BestSubsetPoissonCV, BestSubsetRidgeCV
 
 RNG = np.random.default_rng(5)
@@ -49,4 +50,7 @@ def test_the_method_agrees_with_the_function() -> None:
     record = sc.cross_validate(data, "4", gammas=[0.1], taus=[1, 2], threads=1)
     alone = sc.bootstrap(record, data, 5, threads=1)
     assert model.bootstrap(5).bootstrap == alone.bootstrap
+    for method in (model.bootstrap, model.stability_selection, model.infer, model.compare_baselines):
+        with pytest.raises(BadInput, match=f"^{method.__name__}: takes no data, because the estimator has "):
+            method(X, SIGNAL, 20)
     assert sc.verify(replace(alone, warnings=()), data).ok
