@@ -8,7 +8,7 @@ contain a comma are quoted.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_CEILING, Context
 
 WHOLE_BELOW = 1e12  # numbers from here on are written with an exponent
@@ -96,15 +96,41 @@ def format_share(value: float) -> str:
     return f"{value:.4f}" if abs(value) < WHOLE_BELOW else format_number(value)
 
 
+def format_lower(value: float, digits: int = 6, form: Callable[[float, int], str] = format_number) -> str:
+    """Return a lower bound as text, rounded down.
+
+    Examples
+    --------
+    >>> format_lower(0.60482176), format_lower(26227614.9), format_lower(2.0, 4, format_with_zeros)
+    ('0.604821', '26227614', '2.000')
+    """
+    return form(-round_upward(-value, max(digits, _count_whole_digits(value))), digits)
+
+
+def format_upper(value: float, digits: int = 6, form: Callable[[float, int], str] = format_number) -> str:
+    """Return an upper bound as text, rounded up.
+
+    Examples
+    --------
+    >>> format_upper(0.60482171), format_upper(26227614.2), format_upper(math.inf)
+    ('0.604822', '26227615', '?')
+    """
+    return form(round_upward(value, max(digits, _count_whole_digits(value))), digits)
+
+
+def _count_whole_digits(value: float) -> int:
+    return len(str(int(abs(value)))) if abs(value) < WHOLE_BELOW else 0
+
+
 def format_interval(lower: float, upper: float, digits: int = 6) -> str:
-    """Return an interval as text.
+    """Return an interval as text, rounded outward.
 
     Examples
     --------
     >>> format_interval(0.25, 1234567.8), format_interval(0.0, float("inf"))
     ('[0.25, 1234568]', '[0, ?]')
     """
-    return f"[{format_number(lower, digits)}, {format_number(upper, digits)}]"
+    return f"[{format_lower(lower, digits)}, {format_upper(upper, digits)}]"
 
 
 def format_with_zeros(value: float, digits: int) -> str:
@@ -134,7 +160,7 @@ def round_upward(value: float, digits: int = 2) -> float:
     >>> round_upward(1.1234), -round_upward(-1.1234, 3), round_upward(0.0), round_upward(math.inf)
     (1.2, 1.12, 0.0, inf)
     """
-    return float(Context(digits, ROUND_CEILING).create_decimal(value))
+    return float(Context(digits, ROUND_CEILING).create_decimal(repr(float(value))))
 
 
 def interval_digits(rows: Iterable[tuple[float, float]]) -> int:

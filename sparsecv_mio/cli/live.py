@@ -27,7 +27,7 @@ from rich.text import Text
 from sparsecv_mio.certificate.parts import relative_gap
 from sparsecv_mio.cli import Began
 from sparsecv_mio.cli.ending import tell
-from sparsecv_mio.digits import format_number
+from sparsecv_mio.digits import format_interval, format_lower, format_number, format_upper
 from sparsecv_mio.files import JsonLines, null_if_infinite
 from sparsecv_mio.parallel import call_periodically
 from sparsecv_mio.report.layout import mark_estimate
@@ -63,10 +63,10 @@ def describe_known_bounds(state: Progress) -> str:
     """Return the certified interval of the minimum CV error and the relative gap, as far as they are known."""
     if not math.isfinite(state.upper):
         return (
-            f"minimum CV error at least {format_number(state.lower)}" if state.lower > 0.0 else "no certified bound yet"
+            f"minimum CV error at least {format_lower(state.lower)}" if state.lower > 0.0 else "no certified bound yet"
         )
     gap = max(state.upper - state.lower, 0.0) / state.upper if state.upper > 0.0 else 0.0
-    return f"minimum CV error in [{format_number(state.lower)}, {format_number(state.upper)}], gap {gap:.2g}"
+    return f"minimum CV error in {format_interval(state.lower, state.upper)}, gap {gap:.2g}"
 
 
 def describe_answer(state: Progress) -> str:
@@ -221,7 +221,7 @@ class View:
             solved = f"{row.final}+{row.pruned}/{row.total}" if row.pruned else f"{row.final}/{row.total}"
             drawn = [bar(row.final, row.pruned, row.total, self._bar())] if has_bars else []
             error = mark_estimate(format_number(row.cv_error), row.estimate) if math.isfinite(row.cv_error) else ""
-            table.add_row(name, *drawn, solved, error, *map(format_number, (row.lower, row.upper)), style=style)
+            table.add_row(name, *drawn, solved, error, format_lower(row.lower), format_upper(row.upper), style=style)
         if len(visible) < len(rows):
             table.add_row("", Text(f"{len(rows) - len(visible)} more rows", style=FAINT))
         return table

@@ -471,8 +471,9 @@ def fill_value(numbers: FloatArray, na: Missing) -> float:
 def describe_imputed_cells(counts: Mapping[str, int], fill: str) -> list[tuple[str, str]]:
     """Return the number of imputed cells with the name of their fill values and their columns, given it by column."""
     names = abbreviate_list([repr(name) for name, count in counts.items() if count])
-    cells = several(sum(counts.values()), "empty cell")
-    return [(f"{cells} imputed by the {fill} of their column", names)] if names else []
+    n_cells = sum(counts.values())
+    whose = "its" if n_cells == 1 else "their"
+    return [(f"{several(n_cells, 'empty cell')} imputed by the {fill} of {whose} column", names)] if names else []
 
 
 def with_weights_in_notes(reading: Applied, counts: Mapping[str, int]) -> Applied:
@@ -489,7 +490,7 @@ def with_weights_in_notes(reading: Applied, counts: Mapping[str, int]) -> Applie
     --------
     >>> reading = Applied(Reading(na=Missing.MEAN), ("a",), notes=(f"2 empty cells imputed {OVER_ALL_ROWS}, in 'a'",))
     >>> with_weights_in_notes(reading, {"a": 1}).notes
-    ("1 empty cell imputed by the unweighted mean of their column over all rows, held-out ones included, in 'a'",)
+    ("1 empty cell imputed by the unweighted mean of its column over all rows, held-out ones included, in 'a'",)
     """
     notes = [note for note in reading.notes if OVER_ALL_ROWS not in note]
     place = next((place for place, note in enumerate(reading.notes) if OVER_ALL_ROWS in note), len(notes))

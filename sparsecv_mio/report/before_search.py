@@ -22,7 +22,16 @@ from sparsecv_mio.data.table_facts import (
     ColumnFacts,
     Inspection,
 )
-from sparsecv_mio.digits import abbreviate_list, format_interval, format_number, format_with_zeros, quoted_name, several
+from sparsecv_mio.digits import (
+    abbreviate_list,
+    format_interval,
+    format_lower,
+    format_number,
+    format_upper,
+    format_with_zeros,
+    quoted_name,
+    several,
+)
 from sparsecv_mio.files import argument
 from sparsecv_mio.report.layout import ESTIMATE, NOT_KNOWN, mark_estimate, pair, print_table, say
 from sparsecv_mio.targets import Loss, Values, find_loss_of_values
@@ -263,8 +272,9 @@ def _print_pairs(console: Console, table: BoundsTable, places: Iterable[tuple[in
     rows, styles = list[tuple[object, ...]](), list[str]()
     for g, t in places:
         ends, folds = table.cv_interval(g, t), f"{table.decided(g, t)}/{table.folds}"
-        numbers = ends.lower, ends.upper, table.cv_estimate(g, t)
-        lower, upper, estimate = (format_with_zeros(number, BOUND_DIGITS) for number in numbers)
+        lower = format_lower(ends.lower, BOUND_DIGITS, format_with_zeros)
+        upper = format_upper(ends.upper, BOUND_DIGITS, format_with_zeros)
+        estimate = format_with_zeros(table.cv_estimate(g, t), BOUND_DIGITS)
         cells = lower, upper, mark_estimate(estimate, True), folds
         gamma, method = ((table.gammas[g],), ()) if is_summary else ((), (table.won(g, t),))
         rows.append((table.taus[t], *gamma, *cells, *method))

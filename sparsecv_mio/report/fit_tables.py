@@ -14,7 +14,15 @@ from rich.text import Text
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord, Surface
 from sparsecv_mio.certificate.records import PathRow
 from sparsecv_mio.certificate.restrictions import adjustment_columns, restrictions_of
-from sparsecv_mio.digits import format_interval, format_number, format_with_zeros, interval_digits, quoted_name, several
+from sparsecv_mio.digits import (
+    format_interval,
+    format_lower,
+    format_number,
+    format_with_zeros,
+    interval_digits,
+    quoted_name,
+    several,
+)
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.fits.criteria import Criteria, GlmCriteria, criteria
 from sparsecv_mio.formulation.backends import BACKENDS, find_package_backends, get_backend
@@ -144,7 +152,7 @@ def _model_cells(row: PathRow, digits: int, adjusted: Sequence[str]) -> tuple[ob
     model = "".join(f"  {row.coefficients[name]:+.5g} {quoted_name(name)}" for name in names)
     return (
         format_with_zeros(row.objective, digits),
-        format_with_zeros(row.lower, digits),
+        format_lower(row.lower, digits, format_with_zeros),
         row.proved,
         f"{format_number(row.intercept, 5)}{model}",
     )

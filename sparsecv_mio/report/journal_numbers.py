@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from sparsecv_mio.digits import WHOLE_BELOW, format_number, format_with_zeros, round_upward
+from sparsecv_mio.digits import format_lower, format_number, format_upper, format_with_zeros
 from sparsecv_mio.report.coefficients import ratio
 
 DIGITS = 3  # significant digits of the largest number of a column, and of single numbers
@@ -124,11 +124,8 @@ def round_outward(lower: float, upper: float) -> tuple[str, str]:
     >>> round_outward(1.23456e-9, 1.23457e-9), round_outward(12345.6, 12346.7)
     (('1.234e-09', '1.235e-09'), ('12345', '12347'))
     """
-    ends = list[float]()
-    for sign, bound in ((-1.0, lower), (1.0, upper)):
-        n_whole = _find_place(bound) + 1 if 1.0 <= bound < WHOLE_BELOW else 0  # digits before the decimal point
-        ends.append(sign * round_upward(sign * bound, max(OUTWARD_DIGITS, n_whole)))
-    return format_with_zeros(ends[0], OUTWARD_DIGITS), format_with_zeros(ends[1], OUTWARD_DIGITS)
+    form = OUTWARD_DIGITS, format_with_zeros
+    return format_lower(lower, *form), format_upper(upper, *form)
 
 
 def describe_bounds(lower: float, upper: float) -> str:

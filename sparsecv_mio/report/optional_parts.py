@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from sparsecv_mio.report import figures
 from sparsecv_mio.report.coefficients import against, requested_references
 from sparsecv_mio.report.document import ReportTable, report_table
 from sparsecv_mio.report.layout import gap_in_words, join_names, mark_estimate, print_table, say
-from sparsecv_mio.report.record_words import search_space
+from sparsecv_mio.report.record_words import search_space, within_restrictions
 from sparsecv_mio.units import ACCURATE_RTOL
 
 if TYPE_CHECKING:
@@ -414,16 +414,23 @@ def certified_lines(record: Record) -> list[str]:
     if not record.certificate.lower > 0.0:
         return ["no certified lower bound on the CV error is known, so nothing is certified about the baselines"]
     below, above, never = list[str](), list[str](), list[str]()
+    limits, same = restrictions_of(record), list[str]()
+    n_terms = limits.n_selectable_features(record.data.p)
     for entry in record.baselines.methods:
         name, gain = NAMES.get(entry.method, entry.method), entry.possible_gain or 0.0
-        if gain > 0.0:
+        if gain <= 0.0 and entry.method == "ridge" and n_terms in record.request.taus and not replace(limits, count=()):
+            same.append(
+                f"ridge regression is best-subset selection with all {several(n_terms, limits.unit_of_tau)}, at other "
+                "penalties than those of the grid; only these penalties explain its smaller CV error"
+            )
+        elif gain > 0.0:
             below.append(f"{round_percentage(gain, True):g}% below that of {name}")
         elif share := round_percentage(-gain, False):
             above.append(f"{share:g}% above that of {name}")
         else:
             never.append(f"that of {name}")
     later = "" if record.status == "proved" else "; a longer search may lower these percentages"
-    scope = f"certified {search_space(record)}{' within the restrictions' if record.request.restrictions else ''}"
+    scope = f"certified {search_space(record)}{within_restrictions(record)}"
     subject = "CV error of best-subset selection is"
     return [
         f"{scope}: {begin} {_join(phrases, conjunction)}{end}"
@@ -433,7 +440,7 @@ def certified_lines(record: Record) -> list[str]:
             (f"no {subject} below", never, "or", ""),
         )
         if phrases
-    ]
+    ] + same
 
 
 def _join(phrases: Sequence[str], conjunction: str) -> str:

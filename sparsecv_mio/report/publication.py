@@ -256,6 +256,7 @@ def _describe_request(record: Record, data: Dataset | None) -> dict[str, Any]:
         "n_encoded": len(encoded - set(ranked)), "n_ranked": len(set(ranked) & set(reading.columns if reading else ())),
         "has_binary_terms": any(np.isin(column, (0.0, 1.0)).all() for column in columns),
         "adjusted": adjustment_columns(record), "compared": record_tables.describe_model_space(record),
+        "within": record_words.within_restrictions(record),
         "model_papers": _find_model_papers(record.loss), "libraries": ", ".join(libraries),
         "imputed": _describe_imputed_cells(data),
         "missing_levels": [name for name, words in levels.items() if ABSENT in words],

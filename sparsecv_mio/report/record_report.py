@@ -18,11 +18,12 @@ from sparsecv_mio.certificate.restrictions import adjustment_columns, restrictio
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import (
     format_interval,
+    format_lower,
     format_number,
     format_share,
+    format_upper,
     format_with_zeros,
     interval_digits,
-    round_upward,
     several,
 )
 from sparsecv_mio.errors import BadInput, match_keyword
@@ -160,7 +161,7 @@ def _answer(record: AnyRecord) -> str:
         return f"{_answer_of_search(record)}{_whose(record)}"
     if isinstance(record, PathRecord):
         taus = sorted({row.tau for row in record.path})
-        within = " within the restrictions" if record.request.restrictions else ""
+        within = record_words.within_restrictions(record)
         return f"the best subsets of {taus[0]} to {taus[-1]} {unit}s{within} on all rows"
     if isinstance(record, CommonRecord):
         model = f"{several(record.tau, unit)} common to all folds, gamma = {format_number(record.gamma)}"
@@ -276,8 +277,8 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
     )  # fmt: skip
     sure = (
         "No subset that is the same in all folds, of these sizes and at these gammas, has a CV error below "
-        f"{format_number(record.lower, digits)}.",
-        f"The CV error of the reported subset is {format_number(record.upper, digits)}"
+        f"{format_lower(record.lower, digits)}.",
+        f"The CV error of the reported subset is at most {format_upper(record.upper, digits)}"
         f"{'; it is the best common subset, up to the gap.' if done else '.'}",
     )
     unsure = "That the reported subset is the best one: the search ended before the proof."
@@ -367,8 +368,7 @@ def proved_sentences(record: Record) -> list[str]:
         k = record.folds.k
         lines.append(f"The training objective of each of the {k:,} fold models of the reported pair is {words}.")
     if own is not None and math.isfinite(own.upper) and record_tables.own_line(record, digits):
-        upper = format_number(round_upward(own.upper, digits), digits)
-        lines.append(f"The CV error of the reported pair is at most {upper}.")
+        lines.append(f"The CV error of the reported pair is at most {format_upper(own.upper, digits)}.")
     if record.status == "proved":
         gap = f"up to a relative gap of {format_number(best.gap, 2)}" if best.gap > 0.0 else "up to rounding"
         ties = ", which is due to tied subsets" if record_tables.has_wide_ties(record) else ""
@@ -378,10 +378,9 @@ def proved_sentences(record: Record) -> list[str]:
     lines.append(_describe_progress(record, bool(lines)))
     lines += [line for block in _sentences(record_words.proved_region(record)) for line in block.lines]
     if record.refit.proved:
-        limits = record.request.restrictions or NONE
-        most = "at most " if limits else ""
-        within = " within the restrictions" if replace(limits, count=()) else ""  # a count of factors forbids no model
-        size = several(record.refit.tau, limits.unit_of_tau)
+        most = "at most " if record.request.restrictions else ""
+        size = several(record.refit.tau, restrictions_of(record).unit_of_tau)
+        within = record_words.within_restrictions(record)
         lines.append(f"The full-data model uses the best subset of {most}{size}{within}.")
     return lines
 
@@ -398,11 +397,9 @@ def _state_bounds(record: Record, digits: int) -> list[str]:
     where = "of any tau at this gamma" if record.descent else f"of the {several(len(record.table), 'pair')} of the grid"
     if interval is not None:
         where = f"of any tau at any gamma from {format_number(interval.low)} to {format_number(interval.high)}"
-    lower = format_number(-round_upward(-best.lower, digits), digits)
-    lines = [f"No CV error {where} is below {lower}."] if best.lower > 0.0 else []
+    lines = [f"No CV error {where} is below {format_lower(best.lower, digits)}."] if best.lower > 0.0 else []
     if math.isfinite(best.upper):
-        upper = format_number(round_upward(best.upper, digits), digits)
-        lines.append(f"The minimum CV error {where} is at most {upper}.")
+        lines.append(f"The minimum CV error {where} is at most {format_upper(best.upper, digits)}.")
     return lines
 
 
@@ -445,7 +442,7 @@ def _open_model_sentences(record: Record) -> list[str]:
     lines = []
     if not record.refit.proved:
         ends = format_interval(record.refit.lower, record.refit.upper)
-        within = " within the restrictions" if record.request.restrictions else ""
+        within = record_words.within_restrictions(record)
         lines.append(f"That the full-data model uses the best subset{within}: the minimum objective is in {ends}.")
     if not record.is_settled:
         numbers = "instabilities" if record.stability is not None and record.stability.chosen else "CV errors"
@@ -782,7 +779,7 @@ def _fit_sections(record: FitRecord, data: Dataset | None) -> list[Section]:
 def _path_sections(record: PathRecord, data: Dataset | None) -> list[Section]:
     """Return the sections of the best subsets of every size that come before the data."""
     n_open = sum(not row.proved for row in record.path)
-    within = " within the restrictions" if record.request.restrictions else ""
+    within = record_words.within_restrictions(record)
     compared = facts(("models compared", record_tables.describe_model_space(record)))
     sure = f"{len(record.path) - n_open} of {len(record.path)} subsets are certified to be the best of their size"
     stated: list[Block] = [compared] if record.request.restrictions else []
@@ -791,8 +788,8 @@ def _path_sections(record: PathRecord, data: Dataset | None) -> list[Section]:
         words = f"The other {n_open} subsets may not be the best: the minimum objective is between `lower` and "
         stated.append(Sentences((f"{words}`objective`.",), False))
     rows = [
-        (row.tau, row.gamma, format_with_zeros(row.objective, 6), format_with_zeros(row.lower, 6), row.proved,
-         row.support) for row in record.path
+        (row.tau, row.gamma, format_with_zeros(row.objective, 6), format_lower(row.lower, 6, format_with_zeros),
+         row.proved, row.support) for row in record.path
     ]  # fmt: skip
     heads = ("tau", "gamma", "objective", "lower", "certified", "features")
     caption = f"Objective: {record.loss.target.losses} on the training rows plus the penalty."

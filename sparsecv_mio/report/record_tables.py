@@ -18,6 +18,7 @@ from sparsecv_mio.certificate.restrictions import adjustment_columns, restrictio
 from sparsecv_mio.digits import (
     abbreviate_list,
     format_interval,
+    format_lower,
     format_number,
     format_share,
     format_with_zeros,
@@ -202,7 +203,10 @@ def _error_lines(record: records.Record) -> list[str]:
     error = mark_estimate(format_number(record.cv_error, digits), record.estimate)
     if _is_undefined(record):
         error = "undefined"
-    lines = [f"CV error {error} ({record.loss.target.cv_error}); on held-out rows {record.accuracy_line()}"]
+    own, spread = record.own_row, ""
+    if own is not None and own.standard_error is not None and not _is_undefined(record):
+        spread = f", standard error {mark_estimate(format_number(own.standard_error, 3), record.estimate)}"
+    lines = [f"CV error {error} ({record.loss.target.cv_error}{spread}); on held-out rows {record.accuracy_line()}"]
     if record.classes is not None:
         lines.append(
             f"only the log loss is certified; the model predicts the probability of {record.classes.positive!r}"
@@ -267,7 +271,7 @@ def own_line(record: records.Record, digits: int) -> str:
         return ""
     if not math.isfinite(row.upper) and not row.lower > 0.0:
         return "CV error of this pair: no certified bound"
-    bounds = f"at least {format_number(row.lower, digits)}"
+    bounds = f"at least {format_lower(row.lower, digits)}"
     if math.isfinite(row.upper):
         bounds = f"in {format_interval(row.lower, row.upper, digits)}"
     return f"CV error of this pair: {bounds} (certified)"
@@ -688,7 +692,7 @@ def _print_size(
     firsts = {columns[0]: word_of_factor(columns) for columns in factors}
     _print_near_models(console, VALUE[record.by], models, factors, full)
     _say_left_out(console, 0 if full else max(len(models) - KEPT_ROWS, 0), "model")
-    below = "" if size.complete else f" with a {VALUE[record.by]} below {format_number(size.complete_to)}"
+    below = "" if size.complete else f" with a {VALUE[record.by]} below {format_lower(size.complete_to)}"
     if size.always or size.never or size.complete:
         for which, names in (("every", size.always), ("no", size.never)):
             words = abbreviate_list([quoted_name(name) for name in words_of_terms(names, factors)]) or f"no {unit}"
@@ -724,9 +728,9 @@ def _print_near_models(
 def _how_complete(record: fit_records.NearRecord, size: fit_records.NearSize) -> str:
     """Return the value up to which the list is complete, and the reason for this limit."""
     value = VALUE[record.by]
-    below = f"with a {value} below {format_number(size.complete_to)}"
+    below = f"with a {value} below {format_lower(size.complete_to)}"
     if size.complete:
-        return f"certified to be all models with a {value} up to {format_number(size.threshold)}"
+        return f"certified to be all models with a {value} up to {format_lower(size.threshold)}"
     if record.most is not None and size.models >= record.most:
         if size.complete_to <= size.best:
             return f"the best ones found (--most {record.most:,}); certified: no model {below} is missing"
@@ -734,7 +738,7 @@ def _how_complete(record: fit_records.NearRecord, size: fit_records.NearSize) ->
     cut = f"list cut short by {'rounding errors' if record_words.has_stopped_early(record) else 'the limit'}"
     if size.models and size.complete_to > size.best:
         return f"{cut}, certified to include all models {below}"
-    return f"{cut}: models that are not listed may have a {value} as low as {format_number(size.lower)}"
+    return f"{cut}: models that are not listed may have a {value} as low as {format_lower(size.lower)}"
 
 
 def best_common_by_tau(record: fit_records.CommonRecord) -> list[fit_records.CommonRow]:

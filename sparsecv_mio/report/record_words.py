@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.parts import FoldInfo, GridRequest, Stability
@@ -17,6 +19,7 @@ from sparsecv_mio.digits import (
     abbreviate_list,
     format_interval,
     format_number,
+    format_upper,
     interval_digits,
     quoted_name,
     round_upward,
@@ -116,7 +119,7 @@ def certified_so_far(record: Record) -> list[str]:
     where = describe_region(region.up_to_tau, region.from_gamma, taus)
     if own is not None and where == describe_region(own.up_to_tau, own.from_gamma, taus):
         return [counts]  # the line on the certified region states more about the same pairs
-    pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error at most {format_number(region.upper)}"
+    pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error at most {format_upper(region.upper)}"
     return [counts, f"certified within {share} for {where}: no pair there is more than {share} better than {pair}"]
 
 
@@ -320,7 +323,7 @@ def _change(record: Record, stable: Stability, data: Dataset | None) -> str:
     name = fold_name(record.folds.spec, data, stable.fold) if data is not None else ""
     which = f"fold {stable.fold + 1} of {record.folds.k:,}{f' ({name})' if name else ''}"
     rows = "only on the rows before it" if is_in_time_order(record) else "without its rows"
-    change = f"refitting {rows} changes the {losses} by {value} per {unit} on average, in absolute value"
+    change = f"refitting the model {rows} changes the {losses} of all {unit}s by {value} on average, in absolute value"
     return f"most influential fold: {which}; {change}{share}{ends if stable.estimate else ''}"
 
 
@@ -492,7 +495,29 @@ def hints(record: Record) -> list[str]:
     if record.estimate and not record.descent and not all(math.isfinite(row.cv_error) for row in record.table):
         more = "a longer --time-limit or a smaller grid (--gamma, --tau) lets the search evaluate and certify"
         return [f"{more} more pairs"] if record.request.time_limit is not None else []
-    return list(filter(None, (_proof_hint(record), *edge_hints(record), _weight_hint(record), _accuracy_hint(record))))
+    others = _full_model_hint(record), _weight_hint(record), _accuracy_hint(record)
+    return list(filter(None, (_proof_hint(record), *edge_hints(record), *others)))
+
+
+def _full_model_hint(record: Record) -> str:
+    """Return a hint on the one-standard-error rule if the model with the minimum CV error has every term."""
+    limits, own = restrictions_of(record), record.own_row
+    n_terms = limits.n_selectable_features(record.data.p)
+    is_full = record.least is None and limits.features(record.support) == n_terms > min(record.request.taus)
+    if not is_full or record.one_se is not None or own is None or own.standard_error is None:
+        return ""
+    cutoff = record.cv_error + own.standard_error
+    simplest = min((row for row in record.table if row.lower <= cutoff), key=lambda row: (row.tau, -row.gamma))
+    rule = "--one-se reports the smallest tau with a CV error within one standard error"
+    if simplest.tau < record.tau and simplest.upper <= cutoff and not record.estimate:
+        rule = f"--one-se would report tau = {simplest.tau}, gamma = {format_number(simplest.gamma, 4)}"
+        rule += f", CV error {mark_estimate(format_number(simplest.cv_error), simplest.estimate)}"
+    return f"tau = {record.tau} keeps every {limits.unit_of_tau}; {rule}"
+
+
+def within_restrictions(record: Any) -> str:
+    """Return a clause on the restrictions that forbid models; empty without one, since counted factors forbid none."""
+    return " within the restrictions" if replace(restrictions_of(record), count=()) else ""
 
 
 def _weight_hint(record: Record) -> str:
@@ -568,26 +593,24 @@ def _edge(record: Record, name: str) -> str:
 
 
 def _gamma_hint(record: Record) -> str:
-    """Return a hint if the best or the reported gamma is at an end of the grid that other gammas would move."""
+    """Return a hint if the best gamma is at an end of the grid that other gammas would move."""
     every = record.continuous
     gammas = record.request.gammas if every is None else (every.low, every.high)
     least, most = min(gammas), max(gammas)
     if least == most:
         return ""
     near = 1.0 if every is None else (most / least) ** AT_AN_END
-    pairs = {_edge(record, "gamma"): record.certificate, "the gamma of the reported pair": record}
-    for words, pair in pairs.items():
-        is_smallest = pair.gamma <= least * near and least > SLIGHT_RIDGE
-        if is_largest := pair.gamma * near >= most:
-            low, high = least, most * DECADE
-        elif is_smallest and _gain_of_smaller_gammas(record, pair.tau) >= MIN_GAIN:
-            low, high = least / DECADE, most
-        else:
-            continue
-        wider = f"{low:.4g}{RANGE_SIGN}{high:.4g}" if every is not None else extend_gammas(gammas, upwards=is_largest)
-        end = "largest" if is_largest else "smallest"
-        return f"{words} is the {end} of the grid; try --gamma {wider}"
-    return ""
+    best = record.certificate  # a rule prefers large gammas, so its pair may well be at an edge
+    is_smallest = best.gamma <= least * near and least > SLIGHT_RIDGE
+    if is_largest := best.gamma * near >= most:
+        low, high = least, most * DECADE
+    elif is_smallest and _gain_of_smaller_gammas(record, best.tau) >= MIN_GAIN:
+        low, high = least / DECADE, most
+    else:
+        return ""
+    wider = f"{low:.4g}{RANGE_SIGN}{high:.4g}" if every is not None else extend_gammas(gammas, upwards=is_largest)
+    end = "largest" if is_largest else "smallest"
+    return f"{_edge(record, 'gamma')} is the {end} of the grid; try --gamma {wider}"
 
 
 def extend_gammas(gammas: Sequence[float], upwards: bool) -> str:

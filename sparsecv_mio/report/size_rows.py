@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from sparsecv_mio.certificate.records import Least, Record, TableRow
-from sparsecv_mio.digits import format_interval, format_with_zeros, interval_digits
+from sparsecv_mio.digits import format_interval, format_lower, format_upper, format_with_zeros, interval_digits
 from sparsecv_mio.report.layout import mark_estimate
 from sparsecv_mio.units import WORST_ROUNDING
 
@@ -81,8 +81,8 @@ class SizeRow:
             "tau": row.tau,
             "gamma": row.gamma if has_pair else "",
             "CV error": self.describe_error(digits),
-            "lower": format_with_zeros(self.lower, digits),
-            "upper": format_with_zeros(self.upper, digits),
+            "lower": format_lower(self.lower, digits, format_with_zeros),
+            "upper": format_upper(self.upper, digits, format_with_zeros),
             "folds solved": f"{row.folds_decided:,}/{row.folds:,}" if has_pair else "",
         }
 
@@ -104,7 +104,7 @@ def describe_bounds(lower: float, upper: float, digits: int = 6) -> str:
     """
     if math.isfinite(upper):
         return f"in {format_interval(lower, upper, digits)}"
-    return f"at least {format_with_zeros(lower, digits)}"
+    return f"at least {format_lower(lower, digits, format_with_zeros)}"
 
 
 def is_excluded(record: Record, row: TableRow) -> bool:

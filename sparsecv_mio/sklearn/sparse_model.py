@@ -40,7 +40,7 @@ from sparsecv_mio.data.number_format import POINT, is_number
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.weights import least_rows, read_numbers, weighted, weighted_rows
 from sparsecv_mio.declared_options import keyword_names, unexpected_keyword
-from sparsecv_mio.digits import abbreviate_list, format_interval, format_number
+from sparsecv_mio.digits import abbreviate_list, format_interval, format_lower, format_upper
 from sparsecv_mio.errors import BadInput, SparseCVWarning, match_keyword
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.implementations import find_implementation
@@ -141,8 +141,8 @@ def warn_of_result(estimator: Any, data: Dataset) -> None:
         without_limit = estimator.status_ == "limit" and estimator.record_.request.time_limit is None
         why = "had no further step to take" if without_limit else WHY_UNPROVED[estimator.status_]
         has_upper = math.isfinite(estimator.upper_)
-        upper = f"upper {format_number(estimator.upper_)}" if has_upper else "no upper bound yet"
-        bounds = f"certified bounds: lower {format_number(estimator.lower_)}, {upper}"
+        upper = f"upper {format_upper(estimator.upper_)}" if has_upper else "no upper bound yet"
+        bounds = f"certified bounds: lower {format_lower(estimator.lower_)}, {upper}"
         estimate = "; cv_error_ is an estimate" if getattr(estimator.record_, "estimate", False) else ""
         words = f"{name} {why} before the answer was certified; {bounds}{estimate}"
         warnings.warn(words, ConvergenceWarning, stacklevel=CALLER)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from sparsecv_mio.certificate.read_back import read_record
 from sparsecv_mio.cli import run
-from sparsecv_mio.digits import format_interval, format_number, format_with_zeros
+from sparsecv_mio.digits import format_interval, format_lower, format_number, format_upper, format_with_zeros
 
 
 @pytest.mark.parametrize("digits", [2, 3, 6, 9])
@@ -42,6 +43,17 @@ def test_numbers_at_the_edges() -> None:
         "2.50000e+12",
     ]
     assert format_interval(120245.4, 26227614.9) == "[120245, 26227615]"
+
+
+@pytest.mark.parametrize("digits", [4, 6])
+@pytest.mark.parametrize("form", [format_number, format_with_zeros])
+def test_printed_bounds_are_outside_of_the_exact_ones(digits: int, form: Callable[[float, int], str]) -> None:
+    rng = np.random.default_rng(digits)
+    for value in [0.1, 83.76591443, 26227614.2, 999999.7, *(10.0 ** rng.uniform(-12, 15, 2000)).tolist()]:
+        for bound in (value, -value):
+            low, high = float(format_lower(bound, digits, form)), float(format_upper(bound, digits, form))
+            assert low <= bound <= high and high - low <= 1.000001 * 10.0 ** (1 - digits) * value
+    assert format_interval(0.53524607, 0.53524607) == "[0.535246, 0.535247]" and format_upper(0.1) == "0.1"
 
 
 def test_one_answer_has_one_format_of_its_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -205,7 +205,7 @@ def test_predict_says_what_it_filled_and_where_a_bad_cell_is(
     new.write_text("u,v\n\n1,\n,3\n")
     capsys.readouterr()
     assert run(["predict", str(record), str(new)]) == 0
-    assert "1 empty cell imputed by the median of their column over the rows of the fit, in 'u'" in (
+    assert "1 empty cell imputed by the median of its column over the rows of the fit, in 'u'" in (
         capsys.readouterr().err
     )
     new.write_text("u,v\n\n1,2\nx,3\n")

@@ -93,7 +93,7 @@ def test_a_frame_is_cured_and_says_so() -> None:
     assert data.reading.levels == {"city": ("Oslo", "Rome", "(missing)"), "smoker": ("no", "yes")}
     assert data.reading.notes == (
         "1 of 4 rows without a target dropped",
-        "1 empty cell imputed by the mean of their column over all rows, held-out ones included, in 'age'",
+        "1 empty cell imputed by the mean of its column over all rows, held-out ones included, in 'age'",
         "1 empty cell of 'city' is a separate level, city=(missing)",
         "column 'smoker': 'No' and 'no' count as one value",
     )

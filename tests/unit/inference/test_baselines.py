@@ -434,6 +434,18 @@ def test_the_statement_follows_from_the_bound(lower: float, error: float, status
     assert words in line and (line.startswith("certified over the grid: ") or lower == 0.0)
 
 
+@pytest.mark.parametrize("lower", [1.0, 1.03456])
+def test_penalties_explain_why_ridge_regression_is_better_than_a_grid_that_has_it(lower: float) -> None:
+    record = with_bound(lower)
+    assert record.baselines is not None
+    ridge = replace(record.baselines.methods[0], method="ridge")
+    record = replace(record, baselines=replace(record.baselines, methods=(ridge,)))
+    for taus, has_ridge in (((1, record.data.p), True), ((1, 2), False)):
+        (line,) = certified_lines(replace(record, request=replace(record.request, taus=taus)))
+        words = f"ridge regression is best-subset selection with all {record.data.p} features, at other penalties"
+        assert line.startswith(words) == has_ridge and ("CV error of best-subset selection" in line) != has_ridge
+
+
 def test_percentages_are_rounded_to_the_safe_side() -> None:
     for value in np.random.default_rng(0).uniform(1e-4, 300.0, 200).tolist():
         assert round_percentage(value, False) <= value <= round_percentage(value, True)

@@ -116,9 +116,8 @@ def test_edges_of_the_grid_are_stated(record: Record, simplest: Record) -> None:
     gammas = record.request.gammas
     assert simplest.least is not None
     minimum = replace(simplest.least, gamma=sorted(gammas)[1])
-    for end, gamma in (("largest", max(gammas)), ("smallest", min(gammas))):
-        text = make_publication(replace(simplest, least=minimum, gamma=gamma)).results
-        assert f"The γ of the reported pair is the {end} of the grid." in text
+    for gamma in (max(gammas), min(gammas)):  # a rule may choose an edge although the minimum is inside
+        assert "γ of" not in make_publication(replace(simplest, least=minimum, gamma=gamma)).results
 
 
 def test_rounded_bounds_state_no_more_than_the_exact_ones() -> None:

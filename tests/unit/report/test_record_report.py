@@ -15,7 +15,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.certificate.parts import ReadingInfo
 from sparsecv_mio.certificate.records import Nested, Record
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.digits import format_interval, format_number
+from sparsecv_mio.digits import format_interval, format_lower, format_number
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
@@ -127,7 +127,7 @@ def test_a_subset_that_all_folds_share_has_a_page() -> None:
     lines = [line for section in document.sections for block in section.blocks if isinstance(block, Sentences)
              for line in block.lines]  # fmt: skip
     assert any(
-        line.startswith("No subset that is the same in all folds") and format_number(found.lower) in line
+        line.startswith("No subset that is the same in all folds") and format_lower(found.lower) in line
         for line in lines
     )
     assert f"{found.tau} feature" in document.answer and "common to all folds" in document.answer

@@ -70,7 +70,7 @@ def test_folds_that_chose_other_features_are_counted() -> None:
     assert record.stability is not None and change.startswith(
         f"most influential fold: fold {record.stability.fold + 1} of 5; "
     )
-    assert "; refitting without its rows changes the squared errors by " in change and " per row on average" in change
+    assert "; refitting the model without its rows changes the squared errors of all rows by " in change
     assert "% of the CV error" in change and choice_lines(record) == []
     other = replace(record, support=record.support[:1])
     name = record.support[1]
@@ -85,7 +85,10 @@ def test_folds_in_time_order_are_not_left_out() -> None:
     (chosen,) = stability_lines(solve(data(), folds="forward:3", gammas=0.1, taus=2, threads=1))
     assert "all 3 fold models (each fitted on the rows before one fold) " in chosen
     asked = solve(data(), folds="forward:3", gammas=0.1, taus=2, stability=0.0, threads=1)
-    assert "; refitting only on the rows before it changes the squared errors by " in stability_lines(asked)[1]
+    assert (
+        "; refitting the model only on the rows before it changes the squared errors of all rows by "
+        in stability_lines(asked)[1]
+    )
 
 
 def test_folds_that_the_user_named_are_called_by_their_names() -> None:
@@ -238,6 +241,30 @@ def test_an_edge_of_the_grid_is_told(
     request = replace(record.request, gammas=gammas, taus=taus)
     found = hints(replace(record, gamma=gamma, tau=tau, request=request))
     assert len(found) == len(told) and all(text in hint for text, hint in zip(told, found, strict=True))
+
+
+def test_no_hint_follows_the_one_standard_error_rule_to_larger_gammas(simplest: Record) -> None:
+    least = replace(simplest.certificate, gamma=0.1, tau=2)
+    at_edge = replace(simplest, least=least, gamma=1.0)
+    assert at_edge.least is not None and not any("--gamma" in hint for hint in hints(at_edge))
+    assert any("--gamma" in hint for hint in hints(replace(at_edge, least=replace(least, gamma=1.0))))
+
+
+def test_a_model_of_all_features_names_the_one_standard_error_rule() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 3))
+    given = Dataset.from_arrays(X, X @ [3.0, 0.8, 0.6] + 2.0 * rng.normal(size=60), ["a", "b", "c"])
+    record = solve(given, folds="5", gammas="0.001,0.1", taus="1:3", gap=0.0, threads=1)
+    rule = solve(given, folds="5", gammas="0.001,0.1", taus="1:3", one_se=True, threads=1)
+    assert record.tau == 3 > rule.tau and not any("--one-se" in hint for hint in hints(rule))
+    answer = f"--one-se would report tau = {rule.tau}, gamma = {format_number(rule.gamma, 4)}, CV error "
+    assert f"tau = 3 keeps every feature; {answer}{format_number(rule.cv_error)}" in hints(record)
+    table = tuple(replace(row, lower=0.0, upper=math.inf) if row.tau < 3 else row for row in record.table)
+    words = "tau = 3 keeps every feature; --one-se reports the smallest tau with a CV error within one standard error"
+    assert words in hints(replace(record, table=table))
+    assert rule.one_se is not None
+    screen = printed(lambda console: print_answer(console, record), 200)
+    assert f"(mean squared error, standard error {format_number(rule.one_se.standard_error, 3)}); on held-out" in screen
 
 
 def test_a_wider_range_keeps_the_requested_sizes(record: Record) -> None:
