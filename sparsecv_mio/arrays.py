@@ -106,3 +106,14 @@ def unmask(values: Any) -> Any:
     array([ 1., nan])
     """
     return np.ma.filled(values.astype(np.float64), np.nan) if isinstance(values, np.ma.MaskedArray) else values
+
+
+def is_missing_cell(value: object) -> bool:
+    """Return True if a cell is None, NaN, or a missing value of pandas, whose `NA` has no truth value.
+
+    Examples
+    --------
+    >>> [is_missing_cell(value) for value in (None, float("nan"), 0.0, "")]
+    [True, True, False, False]
+    """
+    return value is None or repr(value) in ("<NA>", "NaT") or (isinstance(value, float) and value != value)

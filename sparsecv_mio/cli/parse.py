@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import csv
 import math
 import re
 import shlex
@@ -22,6 +21,7 @@ from sparsecv_mio.model_space import (
     parse_hierarchy,
     parse_integer,
     parse_limits,
+    parse_names,
 )
 
 IN_PYTHON = {"taus": "tau", "gammas": "gamma"}
@@ -167,12 +167,7 @@ def names(text: str | None, option: str) -> list[str] | None:
     >>> names('age, "a,b"', "--features")
     ['age', 'a,b']
     """
-    if text is None:
-        return None
-    listed = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
-    if not listed or "" in listed:
-        raise BadInput(f"{option}: {text!r} is not a list of column names separated by commas")
-    return listed
+    return None if text is None else list(parse_names(text, option))
 
 
 def reference(text: str | None, how: Any) -> Sequence[str]:

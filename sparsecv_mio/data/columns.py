@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, is_missing_cell
 from sparsecv_mio.data.column_choice import drop_keyword
 from sparsecv_mio.data.number_format import (
     Evidence,
@@ -61,7 +61,7 @@ def word_of_category(category: object) -> str:
     >>> [word_of_category(category) for category in (3.0, " low ", None, float("nan"))]
     ['3', 'low', '', '']
     """
-    if category is None or category != category or repr(category) == "<NA>":
+    if is_missing_cell(category):
         return ""
     return f"{category:g}" if isinstance(category, Real) else str(category).strip()
 
@@ -148,7 +148,7 @@ class RawColumn:
                 numbers[row] = float(cell)
             elif isinstance(cell, timedelta) and cell == cell:
                 numbers[row] = duration_in_days(cell)
-            elif cell is not None and repr(cell) not in ("<NA>", "NaT"):
+            elif not is_missing_cell(cell):
                 if is_compound(cell):
                     raise BadInput(
                         f"column {name!r} holds a value of type {type(cell).__name__} in row {row + 1} "

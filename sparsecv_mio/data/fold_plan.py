@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import CHUNK_ELEMENTS, BoolArray, IntArray
+from sparsecv_mio.arrays import CHUNK_ELEMENTS, BoolArray, IntArray, is_missing_cell
 from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import check_readable
@@ -46,17 +46,12 @@ def as_ids(values: NDArray[Any], what: str) -> NDArray[Any]:
             raise BadInput(f"{what} has no id in row {int(missing[0]) + 1}; give every row an id, or remove the row")
         whole = np.all((values == np.rint(values)) & (np.abs(values) < 2.0**53))
         return values.astype(np.int64) if whole else values
-    texts = ["" if _is_missing(value) else str(value).strip() for value in values.tolist()]
+    texts = ["" if is_missing_cell(value) else str(value).strip() for value in values.tolist()]
     if "" in texts:
         raise BadInput(f"{what} has no id in row {texts.index('') + 1}; give every row an id, or remove the row")
     if all(WHOLE_NUMBER.fullmatch(text) for text in texts):
         return np.array([int(text.partition(".")[0]) for text in texts], dtype=np.int64)
     return np.array(texts)
-
-
-def _is_missing(value: object) -> bool:
-    # NaN and pandas' NaT differ from themselves; pandas' NA is recognised by its text, since it has no truth value.
-    return value is None or repr(value) == "<NA>" or (isinstance(value, float) and value != value)
 
 
 def group_labels(values: NDArray[Any], what: str) -> IntArray:

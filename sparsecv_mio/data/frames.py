@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import FloatArray, is_missing_cell
 from sparsecv_mio.data.column_choice import Selection, Wanted
 from sparsecv_mio.data.columns import RawColumn, RawTable, build_table, word_of_category
 from sparsecv_mio.data.dataset import Dataset, require_in_memory
@@ -111,9 +111,7 @@ def read_frame(frame: Any, wanted: Wanted, how: Reading) -> Dataset:
 
 def _names_of_columns(frame: pd.DataFrame) -> list[str]:
     """Return the column names of a frame as text; empty for None and NaN."""
-    import pandas as pd
-
-    return ["" if name is None or name is pd.NA or name != name else str(name) for name in frame.columns]
+    return ["" if is_missing_cell(name) else str(name) for name in frame.columns]
 
 
 def read_new_frame(frame: pd.DataFrame, features: Sequence[str], learnt: Applied) -> Dataset:

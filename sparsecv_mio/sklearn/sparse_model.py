@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, unmask
+from sparsecv_mio.arrays import BoolArray, FloatArray, is_missing_cell, unmask
 from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.parts import read_schema
 from sparsecv_mio.certificate.predicting import expand_coefficients, linear_predictors
@@ -183,29 +183,22 @@ def _locate_cells(X: Any, text: str) -> str:
     cells = np.asarray(X, dtype=object)
     if cells.ndim != 2:
         return ""
-    words = text.startswith("could not convert") or " holds text " in text
-    bad = np.array([[isinstance(value, str) if words else _is_empty(value) for value in line] for line in cells])
-    columns, place = np.flatnonzero(bad.any(axis=0)), ""
-    if columns.size and not text.startswith("column"):
-        row = int(np.flatnonzero(bad.any(axis=1))[0])
-        place = f", first in row {row + 1}, column {int(np.flatnonzero(bad[row])[0]) + 1} of X"
+    words = text.startswith("could not convert")
+    bad = np.array([[isinstance(value, str) if words else is_missing_cell(value) for value in line] for line in cells])
+    if not bad.any():
+        return ""
+    (row, column), columns = np.argwhere(bad)[0], np.flatnonzero(bad.any(axis=0))
+    place = f", first in row {row + 1}, column {column + 1} of X"
     if columns.size < 2:
         return place
-    names = [repr(name) for name in X.columns] if hasattr(X, "columns") else range(1, cells.shape[1] + 1)
-    return f"{place} (such cells are in columns {abbreviate_list([str(names[j]) for j in columns.tolist()])})"
-
-
-def _is_empty(value: Any) -> bool:
-    """Return True if a cell is None, NaN, or a missing value of pandas."""
-    is_nan = isinstance(value, float) and math.isnan(value)
-    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
+    return f"{place} (such cells are in columns {abbreviate_list([str(j + 1) for j in columns.tolist()])})"
 
 
 def check_target_cells(y: Any) -> None:
     """Raise `BadInput` if the target of a row is missing."""
     targets = np.asarray([] if y is None else np.ma.getdata(y) if np.ma.isMaskedArray(y) else y)
     is_missing = targets.dtype.kind == "f" and bool(np.isnan(targets).any())
-    is_missing = is_missing or (targets.dtype.kind == "O" and any(map(_is_empty, targets.ravel())))
+    is_missing = is_missing or (targets.dtype.kind == "O" and any(map(is_missing_cell, targets.ravel())))
     if is_missing or (y is not None and np.ma.is_masked(y)):
         raise BadInput("Input y contains NaN; remove the rows without a target")
 
@@ -229,7 +222,7 @@ def check_columns(frame: Any, may_be_empty: bool) -> None:
         if is_plain and (may_be_empty or not cells.isna().any()):
             continue
         for row, value in enumerate(cells.tolist(), start=1):
-            if _is_empty(value):
+            if is_missing_cell(value):
                 if not may_be_empty:
                     raise BadInput(f"column {str(name)!r} is empty in row {row}{EMPTY_CELLS}")
             elif not isinstance(value, Real | Decimal | np.bool_):
