@@ -436,8 +436,13 @@ def _give(lines: Iterable[str], notes: list[str], warnings: list[str], out: str 
             0, lambda screen: screen.print("\n".join(notes), end="\n" if notes else ""), warnings=warnings,
             files=[lambda: write_text(out, lines, "predictions", through=True)],
         )  # fmt: skip
+    return _print_lines(lines, [*notes, *(f"warning: {words}" for words in warnings)])
+
+
+def _print_lines(lines: Iterable[str], notes: Iterable[str] = ()) -> int:
+    """Write lines to standard output and notes to standard error; return the exit code."""
     failure = ending.write_stream(sys.stdout, lines)
-    for note in (*notes, *(f"warning: {words}" for words in warnings)):
+    for note in notes:
         ending.tell(note)
     if failure is not None:
         raise failure
@@ -511,17 +516,9 @@ def report(
     rows = read(data, stored) if data else None
     text = report_text(stored, kind, record, rows, data or "DATA", style)
     if place == "-":
-        return _print_text(text)
+        return _print_lines([text])
     write_text(place, [text], "report", through=True)
     return 0 if out else ending.deliver(0, lambda screen: screen.print(f"report: {place}", soft_wrap=True))
-
-
-def _print_text(text: str) -> int:
-    """Write a text to standard output; return the exit code."""
-    failure = ending.write_stream(sys.stdout, [text])
-    if failure is not None:
-        raise failure
-    return 0
 
 
 CITE_CODES = "Exit codes: 0 printed, 2 bad input."
@@ -541,12 +538,12 @@ def cite(
     from sparsecv_mio.report.references import bibliography, find_references
 
     if record is None:
-        return _print_text(bibliography(find_references()))
+        return _print_lines([bibliography(find_references())])
     from sparsecv_mio.certificate.read_back import read_record
     from sparsecv_mio.report.publication import cited_keys
 
     stored = read_record(record)
-    return _print_text(bibliography(find_references(cited_keys(stored), stored.versions["sparsecv_mio"])))
+    return _print_lines([bibliography(find_references(cited_keys(stored), stored.versions["sparsecv_mio"]))])
 
 
 PLOT_CODES = "Exit codes: 0 drawn, 2 bad input."

@@ -845,10 +845,10 @@ def _constant_warning(dataset: Dataset, constant: BoolArray) -> tuple[str, ...]:
         for name in single
     ]
     others = {name: column for name, column in columns.items() if text_columns.get(name) not in single}
-    still = {name: column for name, column in others.items() if not np.ptp(column)}
-    moving = {name: column for name, column in others.items() if name not in still}
-    notes += _describe_constants(still, "constant", "is are", text_columns)
-    return (*notes, *_describe_constants(moving, "only by rounding errors", "varies vary", text_columns))
+    for moves, extent, verbs in ((False, "constant", "is are"), (True, "only by rounding errors", "varies vary")):
+        alike = {name: column for name, column in others.items() if bool(np.ptp(column)) is moves}
+        notes += _describe_constants(alike, extent, verbs, text_columns)
+    return tuple(notes)
 
 
 def _describe_constants(
@@ -859,11 +859,10 @@ def _describe_constants(
         return []
     if max(abs(column[0]) for column in columns.values()) >= 2.0**53:
         extent += " (float64 numbers round integers above 2^53)"
-    named = ", ".join(map(repr, columns))
-    subject, verb, theirs, count = f"columns {named}", verbs.split()[1], "their coefficients are", "they count"
-    if len(columns) == 1:
-        subject, verb, theirs, count = f"column {named}", verbs.split()[0], "its coefficient is", "it counts"
-    note = f"{subject} {verb} {extent}: {theirs} zero"
+    words = ("column", "its coefficient is", "it counts"), ("columns", "their coefficients are", "they count")
+    several = len(columns) > 1
+    noun, theirs, count = words[several]
+    note = f"{noun} {', '.join(map(repr, columns))} {verbs.split()[several]} {extent}: {theirs} zero"
     return [note if text_columns.keys() & columns.keys() else f"{note}, but {count} in tau"]
 
 
