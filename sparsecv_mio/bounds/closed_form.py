@@ -166,8 +166,8 @@ def enough_on_all_rows(lower: FloatArray, fold: FloatArray, bar: FloatArray) -> 
     enough = np.zeros(is_below.shape)
     lower, fold, bar = lower[is_below], fold[is_below], np.asarray(bar)[is_below]
     start = lower + fold  # for v above this value, v - u is the larger bound
-    order = np.argsort(start, axis=-1, kind="stable")
-    start, lower, fold = (np.take_along_axis(array, order, axis=-1) for array in (start, lower, fold))
+    order = np.arange(len(start))[:, None], np.argsort(start, axis=-1, kind="stable")
+    start, lower, fold = start[order], lower[order], fold[order]
     lower_sum, usable = np.sum(lower, axis=-1, keepdims=True), np.isfinite(fold)
     rests = np.subtract.accumulate(np.concatenate([lower_sum, lower], axis=-1), axis=-1)[..., 1:]
     totals = np.cumsum(np.where(usable, fold, 0.0), axis=-1)

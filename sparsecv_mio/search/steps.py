@@ -60,7 +60,8 @@ class Step:
     wanted : (G, T) bool array, optional
         Pairs of a step at several gammas.
     starts : dict of int to tuple of int arrays
-        Supports to start from, by the index of the gamma in a step at several gammas, or by the index of the size.
+        Supports to start from, by the index of the gamma in a step at several gammas, or by fold, or by the index of
+        the size.
     cutoffs : array, optional
         Cutoffs of a step with several targets: (T',) sufficient lower bounds on the full data of the sizes of a gamma,
         (G, T) sufficient lower bounds on the held-out loss of a fold, or its (G, T) known upper bounds.
@@ -219,8 +220,8 @@ class SubproblemBounds:
         Index of the gamma.
     taus : tuple of int
         Indices of the T' sizes.
-    folds : slice
-        Range of the K' folds.
+    folds : slice or int array
+        The K' folds; an array only with one size.
     supports : sequence of int arrays
         Supports that `best` and `tied` refer to.
     best : int array
@@ -245,7 +246,7 @@ class SubproblemBounds:
 
     gamma: int
     taus: tuple[int, ...]
-    folds: slice
+    folds: slice | IntArray
     supports: Sequence[IntArray]
     best: NDArray[np.int32]
     held_out: FloatArray
@@ -262,8 +263,8 @@ class SubproblemBounds:
 
     @classmethod
     def unknown(
-        cls, gamma: int, taus: tuple[int, ...], folds: slice, n_folds: int, supports: Sequence[IntArray] = (),
-        filled: Collection[str] = ARRAYS_OF_FOLDS,
+        cls, gamma: int, taus: tuple[int, ...], folds: slice | IntArray, n_folds: int,
+        supports: Sequence[IntArray] = (), filled: Collection[str] = ARRAYS_OF_FOLDS,
     ) -> SubproblemBounds:  # fmt: skip
         """Return bounds without any information, whose arrays are to be filled.
 

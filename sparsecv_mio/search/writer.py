@@ -164,9 +164,9 @@ class Writer:
     def _decide_ties(self, statement: SubproblemBounds, numbers: NDArray[np.int32]) -> BoolArray:
         """Take solved subproblems with several optimal supports, and return a (T', K') mask of them."""
         cells, is_tied = self.state.cells, np.zeros(statement.best.shape, dtype=bool)
-        first_fold = statement.folds.indices(self.state.context.folds.k)[0]
+        folds = np.arange(self.state.context.folds.k)[statement.folds]
         for at, places in statement.tied.items():
-            where = statement.gamma, statement.taus[at[0]], first_fold + at[1]
+            where = statement.gamma, statement.taus[at[0]], int(folds[at[1]])
             is_tied[at], first = True, int(statement.best[at])
             if statement.is_solved[at] and not cells.decided[where]:
                 cells.decide(

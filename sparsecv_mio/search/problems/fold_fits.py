@@ -292,13 +292,15 @@ def _relaxed_rows(here: FoldData, near: FloatArray | None, is_expired: IsExpired
     return FoldBounds(problem, *(problem.own or data).rows(scored), near, data.root_of(scored))
 
 
-def narrow_by_relaxations(bounds: SubproblemBounds, fits: Fits, ball: Enclosed, numbers: FloatArray) -> None:
-    """Narrow the bounds of one fold by the numbers of its relaxations; a single remaining support is optimal.
+def narrow_by_relaxations(
+    bounds: SubproblemBounds, fits: Fits, ball: Enclosed, numbers: FloatArray
+) -> SubproblemBounds:  # fmt: skip
+    """Return the bounds of one fold, narrowed by its relaxations; a single remaining support is optimal.
 
     Parameters
     ----------
     bounds : SubproblemBounds
-        Bounds from the incumbents; they are changed.
+        Fits of the incumbents, without bounds on held-out losses.
     fits : Fits
         Fits of the incumbents.
     ball : Enclosed
@@ -309,7 +311,12 @@ def narrow_by_relaxations(bounds: SubproblemBounds, fits: Fits, ball: Enclosed, 
     objective_lower, lower, upper, n_open = numbers[:, 0], numbers[:, 2], numbers[:, 3], numbers[:, 7]
     is_solved = (n_open == 0) & fits.is_accurate & np.isfinite(bounds.objective_upper[:, 0])
     lower, upper = np.maximum(lower, ball.lower), np.minimum(upper, ball.upper)
-    bounds.objective_lower[:, 0] = np.maximum(objective_lower, ball.objective_lower)
-    bounds.lower[:, 0] = np.where(is_solved, np.maximum(fits.held_out_lower, 0.0), lower)
-    bounds.upper[:, 0] = np.where(is_solved, fits.held_out_upper, upper)
-    bounds.is_solved[:, 0] = bounds.is_final[:, 0] = is_solved
+    solved = is_solved[:, None]
+    return replace(
+        bounds,
+        objective_lower=np.maximum(objective_lower, ball.objective_lower)[:, None],
+        lower=np.where(is_solved, np.maximum(fits.held_out_lower, 0.0), lower)[:, None],
+        upper=np.where(is_solved, fits.held_out_upper, upper)[:, None],
+        is_solved=solved,
+        is_final=solved,
+    )

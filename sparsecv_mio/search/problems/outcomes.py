@@ -76,32 +76,27 @@ def bound_subproblems(
     return bounds
 
 
-def show_supports(
-    problem: FoldProblem, gamma: int, taus: tuple[int, ...], fold: int, supports: Sequence[IntArray],
-    fits: Fits | None = None,
-) -> SubproblemBounds:  # fmt: skip
-    """Return the fits of one support for each of some sizes in one fold, without any other bounds.
+def show_fits(gamma: int, taus: tuple[int, ...], folds: slice | IntArray, fits: Fits) -> SubproblemBounds:
+    """Return fits of one support for each size in one fold, or for each fold at one size, without any other bounds.
 
     Parameters
     ----------
-    problem : FoldProblem
-        Problem of a fold.
-    gamma, fold : int
-        Indices of gamma and fold.
+    gamma : int
+        Index of the gamma.
     taus : tuple of int
         Indices of the sizes.
-    supports : sequence of int arrays
-        Supports, by size.
-    fits : Fits, optional
-        Fits of the supports, if they are known.
+    folds : slice or int array
+        Fold, or folds.
+    fits : Fits
+        Fits of the supports, by size or by fold.
     """
-    fits, bounds = (
-        fits or problem.score(supports),
-        SubproblemBounds.unknown(gamma, taus, slice(fold, fold + 1), 1, supports),
-    )
-    bounds.best[:, 0], bounds.held_out[:, 0] = np.arange(len(supports)), fits.held_out
+    shape = len(taus), len(fits.supports) // max(len(taus), 1)
+    shown = "best", "held_out", "objective", "objective_upper"
+    bounds = SubproblemBounds.unknown(gamma, taus, folds, shape[1], fits.supports, shown)
     upper = fits.objective_upper * (1.0 + TIE_RTOL)
-    bounds.objective[:, 0], bounds.objective_upper[:, 0] = fits.objective, np.where(np.isfinite(upper), upper, np.inf)
+    values = np.arange(len(upper)), fits.held_out, fits.objective, np.where(np.isfinite(upper), upper, np.inf)
+    for name, value in zip(shown, values, strict=True):
+        getattr(bounds, name)[...] = value.reshape(shape)
     return bounds
 
 

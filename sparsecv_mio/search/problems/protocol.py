@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Flag, auto
 from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.parallel import Clock
@@ -51,6 +53,12 @@ class Fits:
     held_out: FloatArray
     objective: FloatArray  # as computed
     is_accurate: BoolArray  # True if the bounds on the held-out loss are narrow enough for a solved subproblem
+
+    @classmethod
+    def join(cls, parts: Sequence[Fits]) -> Fits:
+        """Return the fits of all parts as one."""
+        arrays = (np.concatenate([getattr(part, array.name) for part in parts]) for array in fields(cls)[1:])
+        return cls([support for part in parts for support in part.supports], *arrays)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
 from sparsecv_mio.search.problems import fold_fits, left_out_folds, one_tree_for_folds
 from sparsecv_mio.search.problems.fold_fits import enclose_held_out, narrow_by_relaxations, relax_sizes
-from sparsecv_mio.search.problems.outcomes import show_supports
+from sparsecv_mio.search.problems.outcomes import show_fits
 from sparsecv_mio.search.problems.protocol import (
     Capability,
     Enclosed,
@@ -129,11 +129,10 @@ class SquaredProblem(FoldProblem):
         places = [i for i, support in enumerate(incumbents) if support is not None]
         shown = [support for support in incumbents if support is not None]
         fits = self.fit(shown)
-        bounds = show_supports(self, self.gamma, tuple(taus[i] for i in places), self.fold, shown, fits)
+        bounds = show_fits(self.gamma, tuple(taus[i] for i in places), slice(self.fold, self.fold + 1), fits)
         some = [sizes[i] for i in places]
         ball = self.enclose(some, bounds.objective_upper[:, 0], shown, is_expired, relaxes=False)
-        narrow_by_relaxations(bounds, fits, ball, numbers[places])
-        return bounds
+        return narrow_by_relaxations(bounds, fits, ball, numbers[places])
 
     # -- training rows with weighted held-out rows (bounds.more_weight) -----------------------------------------------
 

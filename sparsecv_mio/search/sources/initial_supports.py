@@ -14,8 +14,8 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search.plan import Plan
-from sparsecv_mio.search.problems.outcomes import show_supports
-from sparsecv_mio.search.problems.protocol import IsExpired, Problems
+from sparsecv_mio.search.problems.outcomes import show_fits
+from sparsecv_mio.search.problems.protocol import Fits, IsExpired, Problems
 from sparsecv_mio.search.state.grid_state import GridState, find_open_gammas
 from sparsecv_mio.search.state.pairs import Aim
 from sparsecv_mio.search.steps import (
@@ -107,25 +107,30 @@ class FoldSupports:
     name: ClassVar[str] = "fold supports"
 
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
-        """Yield the open folds of a pair that had no local search."""
+        """Yield the open folds of a pair that had no local search, a part of them for each thread."""
         (g, t), size = aim.pair, int(state.context.grid.taus[aim.pair[1]])
-        for fold in state.unsearched_folds(aim.pair).tolist() if plan.uses(self.name) else ():
-            yield Step(self.name, g, (t,), (fold,), (size,), state.warm_start_supports(aim.pair, fold))
+        folds = state.unsearched_folds(aim.pair).tolist() if plan.uses(self.name) else []
+        for part in (folds[i :: plan.n_threads] for i in range(min(plan.n_threads, len(folds)))):
+            starts = {fold: state.warm_start_supports(aim.pair, fold) for fold in part}
+            yield Step(self.name, g, (t,), tuple(part), (size,), starts=starts)
 
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Search a fold, and fit the support found."""
-        if is_expired():
-            return Findings(step, was_stopped=True)
-        problem, size = problems.fold(step.folds[0], step.gamma), step.sizes[0]
-        support = problem.solve([size], step.warm_starts, 0, is_expired).by_size[size].support
-        fitted = show_supports(problem, step.gamma, step.taus, step.folds[0], [support])
-        return Findings(step, (fitted,), n_problems=1, was_stopped=is_expired())
+        """Search some folds, and fit the supports found."""
+        (size,), fits = step.sizes, list[Fits]()
+        for fold, starts in step.starts.items():
+            if is_expired():
+                break
+            problem = problems.fold(fold, step.gamma)
+            fits.append(problem.score([problem.solve(step.sizes, starts, 0, is_expired).by_size[size].support]))
+        folds = np.array(step.folds[: len(fits)], dtype=np.int64)
+        shown = (show_fits(step.gamma, step.taus, folds, Fits.join(fits)),) if fits else ()
+        return Findings(step, shown, n_problems=len(fits), was_stopped=is_expired())
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
-        """Note the fold that was searched."""
+        """Note the folds that were searched."""
         step = findings.step
         pair = step.gamma, step.taus[0]
-        state.tried.is_searched[(*pair, step.folds[0])] = True
+        state.tried.is_searched[(*pair, list(step.folds))] = True
         state.tried.is_pair_searched[pair] = not len(state.unsearched_folds(pair))
 
 
@@ -158,7 +163,7 @@ class SupportFits:
             if is_expired():
                 return Findings(step, tuple(bounds), n_problems=len(bounds), was_stopped=True)
             taus = tuple(np.flatnonzero(step.wanted[g]).tolist())
-            bounds.append(show_supports(problems.fold(fold, g), g, taus, fold, supports))
+            bounds.append(show_fits(g, taus, slice(fold, fold + 1), problems.fold(fold, g).score(supports)))
         return Findings(step, tuple(bounds), n_problems=len(bounds))
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
@@ -166,4 +171,4 @@ class SupportFits:
         for statement in findings.statements:
             assert isinstance(statement, SubproblemBounds)
             numbers = state.cells.pool.numbers(statement.supports)
-            state.tried.fitted[statement.gamma, list(statement.taus), statement.folds.start] = numbers
+            state.tried.fitted[statement.gamma, list(statement.taus), findings.step.folds[0]] = numbers

@@ -132,8 +132,7 @@ class SubproblemTrees:
             assert isinstance(statement, SubproblemBounds)
             state.tried.tree_seconds[statement.gamma, list(statement.taus)] += findings.cpu_seconds / n_pairs
             tries = np.where(statement.is_final | findings.is_finished, DONE, step.tries + 1)
-            for t, (tried,) in zip(statement.taus, tries.tolist(), strict=True):
-                state.tried.tree_tries[statement.gamma, t, statement.folds.start] = tried
+            state.tried.tree_tries[statement.gamma, list(statement.taus), step.folds[0]] = tries[:, 0]
         if step.tries == 0 and len(step.taus) == 1:
             state.tried.count_first_trees(step.taus, n_pairs, findings.n_nodes, findings.cpu_seconds)
 
