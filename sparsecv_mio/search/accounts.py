@@ -15,7 +15,7 @@ source                                  cost, with n rows, q columns, T taus, la
 ======================================  ===============================================================================
 initial supports, fold supports         O(q s^2) per walk over the sizes, several walks per problem; no bounds
 full-data relaxations                   O(q^3) per problem, O(q s) per step of a Newton iteration
-full-data trees                         O(q^2) per node, and O(T (s^3 + rows s)) per fold for the loss bound
+first full-data trees, full-data trees  O(q^2) per node, and O(T (s^3 + rows s)) per fold for the loss bound
 left-out trees                          O(n q^2) once, O(n q) per gamma and support, O(q^2) per node
 held-out lists                          O(n s^2) per support (all folds), O(n s) per step of a fold, O(q^2) per node
 support fits                            O(s^3 + rows s) per support and fold

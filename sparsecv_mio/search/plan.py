@@ -128,7 +128,7 @@ class Plan:
         "maximum number of folds of the reported pair for which bounds are computed after a limit")
 
     # sizes of steps
-    first_full_nodes: int = _setting(0, "nodes", "by_size, full-data trees, together",
+    first_full_nodes: int = _setting(0, "nodes", "by_size, first full-data trees, together",
         "node limit of the first full-data trees; 0: local search only")
     first_node_limit: int = _setting(FIRST_NODES, "nodes", "by_size, full-data trees, held-out lists, subproblem trees",
         "node limit of the first tree of a subproblem")

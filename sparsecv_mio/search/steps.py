@@ -29,14 +29,14 @@ ARRAYS_OF_FOLDS: dict[str, Any] = {  # arrays of bounds on folds, with the value
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A unit of work; a source that reads more of the state has a separate class of steps.
+    """A unit of work on some sizes of one gamma; sources that read more of the state have their own classes of steps.
 
     Attributes
     ----------
     source : str
         Name of the source that runs the step.
     gamma : int
-        Index of the gamma; -1 for several gammas, those of `wanted`.
+        Index of the gamma; -1 for several gammas.
     taus : tuple of int
         Indices of the sizes.
     folds : tuple of int
@@ -47,24 +47,10 @@ class Step:
         Supports to start from.
     node_limit : int
         Node limit of a tree; 0 for local search alone.
-    cutoff : float
-        Sufficient lower bound of a step on the full data; sum of lower bounds to reach of a list. inf: solve.
     n_threads : int
         Number of threads of the step.
     tries : int
         Number of earlier tries of the target.
-    exchanges : bool
-        True if warm starts are first improved by exchanges of columns.
-    is_known_in_folds : bool
-        True if the first warm start was fitted in every fold before.
-    wanted : (G, T) bool array, optional
-        Pairs of a step at several gammas.
-    starts : dict of int to tuple of int arrays
-        Supports to start from, by the index of the gamma in a step at several gammas, or by fold, or by the index of
-        the size.
-    cutoffs : array, optional
-        Cutoffs of a step with several targets: (T',) sufficient lower bounds on the full data of the sizes of a gamma,
-        (G, T) sufficient lower bounds on the held-out loss of a fold, or its (G, T) known upper bounds.
     seconds : float
         Time in seconds after which the step ends and returns its findings.
     promised : float
@@ -84,14 +70,8 @@ class Step:
     sizes: tuple[int, ...] = ()
     warm_starts: tuple[IntArray, ...] = ()
     node_limit: int = 0
-    cutoff: float = np.inf
     n_threads: int = 1
     tries: int = 0
-    exchanges: bool = True
-    is_known_in_folds: bool = True
-    wanted: BoolArray | None = None
-    starts: dict[int, tuple[IntArray, ...]] = field(default_factory=dict)
-    cutoffs: FloatArray | None = None
     seconds: float = np.inf
     promised: float = 0.0
     work: float = 1.0
@@ -104,12 +84,9 @@ class Step:
         return self.source if self.solver == NATIVE else f"MIOs of {self.solver}"
 
     @property
-    def gamma_range(self) -> tuple[int, int]:
-        """Indices of the smallest and the largest gamma; (0, -1) for all gammas."""
-        if self.gamma >= 0 or self.wanted is None or not self.wanted.any():
-            return max(self.gamma, 0), self.gamma
-        rows = np.flatnonzero(self.wanted.any(axis=1)).tolist()
-        return rows[0], rows[-1]
+    def gammas(self) -> tuple[int, ...]:
+        """Ascending indices of the gammas; (0, -1) for all gammas."""
+        return (self.gamma,) if self.gamma >= 0 else (0, -1)
 
     @property
     def description(self) -> str:
@@ -121,19 +98,55 @@ class Step:
             targets.append(f"fold {self.folds[0] + 1}" if len(self.folds) == 1 else f"{len(self.folds)} folds")
         return f"{self.account}: {', '.join(targets)}" if targets else self.account
 
+    def targets(self) -> Iterator[tuple[int, tuple[int, ...], tuple[IntArray, ...]]]:
+        """Yield each gamma, the largest first, with the indices of its sizes and its warm starts."""
+        yield self.gamma, self.taus, self.warm_starts
+
+    def sizes_of(self, taus: Iterable[int]) -> tuple[int, ...]:
+        """Return the values of sizes of the step that are given by index."""
+        return tuple(self.sizes[self.taus.index(t)] for t in taus)
+
     def has_common_target(self, other: Step) -> bool:
         """Return True if another step of the same source works on some of the same targets."""
         if self.source != other.source or self.folds != other.folds:
             return False
-        if self.wanted is not None and other.wanted is not None:
+        if isinstance(self, PairsStep) and isinstance(other, PairsStep):
             return bool((self.wanted & other.wanted).any())
         return self.gamma == other.gamma and bool(set(self.taus) & set(other.taus))
 
     def covers(self, gamma: int, tau: int) -> bool:
         """Return True if the step works on a pair, given by index."""
-        if self.wanted is not None:
-            return bool(self.wanted[gamma, tau])
         return self.gamma in (-1, gamma) and tau in self.taus
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PairsStep(Step):
+    """A step over some pairs of several gammas.
+
+    Attributes
+    ----------
+    wanted : (G, T) bool array
+        Pairs of the step.
+    starts : dict of int to tuple of int arrays
+        Supports to start from, by the index of the gamma.
+    """
+
+    wanted: BoolArray
+    starts: dict[int, tuple[IntArray, ...]] = field(default_factory=dict)
+
+    @property
+    def gammas(self) -> tuple[int, ...]:
+        """Ascending indices of the gammas."""
+        return tuple(np.flatnonzero(self.wanted.any(axis=1)).tolist())
+
+    def targets(self) -> Iterator[tuple[int, tuple[int, ...], tuple[IntArray, ...]]]:
+        """Yield each gamma, the largest first, with the indices of its sizes and its warm starts."""
+        for g in reversed(self.gammas):
+            yield g, tuple(np.flatnonzero(self.wanted[g]).tolist()), self.starts.get(g, self.warm_starts)
+
+    def covers(self, gamma: int, tau: int) -> bool:
+        """Return True if the step works on a pair, given by index."""
+        return bool(self.wanted[gamma, tau])
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ previous phase has ended.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -50,8 +49,7 @@ def _searches_of_all_folds(state: GridState, plan: Plan, wanted: BoolArray, is_l
 
 def _full_data_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
     """Yield local searches in the full data; late in a limit supports are fitted without exchanges."""
-    for step in InitialSupports().steps(state, plan, wanted):
-        yield replace(step, exchanges=False) if is_late else step
+    yield from InitialSupports().steps(state, plan, wanted, exchanges=not is_late)
 
 
 def _bounds_of_single_sizes(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:

@@ -23,7 +23,7 @@ from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.orders.weakest import is_weakest_due, weakest
 from sparsecv_mio.search.plan import Plan
-from sparsecv_mio.search.sources.full_data import FullDataTrees
+from sparsecv_mio.search.sources.full_data import FirstFullDataTrees, FullDataTrees
 from sparsecv_mio.search.sources.initial_supports import SupportFits
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
@@ -77,7 +77,7 @@ def _bounds(state: GridState, plan: Plan) -> Iterator[Step]:
 def _first_trees(state: GridState, plan: Plan, ends_excluded: bool) -> Iterator[Step]:
     """Yield the first trees of the full data; a tree may end once its pair is excluded."""
     if not ends_excluded:
-        yield from FullDataTrees().first_trees(state, plan, np.ones(state.context.shape[:2], dtype=bool))
+        yield from FirstFullDataTrees().steps(state, plan, np.ones(state.context.shape[:2], dtype=bool))
         return
     pairs = (state.tried.full_tries == 0) & ~state.all_rows.solved_pairs()
     gammas = np.flatnonzero(pairs.any(axis=1))[-plan.n_threads :]

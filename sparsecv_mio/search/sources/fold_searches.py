@@ -14,12 +14,21 @@ from sparsecv_mio.search.problems.protocol import IsExpired, Problems, SupportsF
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.steps import ALL_FOLDS, Findings, FullDataBounds, Statement, Step, StepClock, SubproblemBounds
+from sparsecv_mio.search.steps import (
+    ALL_FOLDS,
+    Findings,
+    FullDataBounds,
+    PairsStep,
+    Statement,
+    Step,
+    StepClock,
+    SubproblemBounds,
+)
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PassStep(Step):
+class PassStep(PairsStep):
     """A pass over all folds.
 
     Attributes
@@ -58,7 +67,7 @@ class FoldSearches:
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Run a pass."""
         assert isinstance(step, PassStep)
-        gammas, clock = _wanted_gammas(step), StepClock.from_step(step, is_expired)
+        gammas, clock = step.gammas, StepClock.from_step(step, is_expired)
         searched = problems.search_folds(
             gammas, step.taus, step.n_passes + 1, step.n_threads, clock, step.are_estimates
         )
@@ -80,7 +89,7 @@ class FoldSearches:
         step = findings.step
         assert isinstance(step, PassStep)
         state.tried.fold_passes[...] = DONE if findings.is_finished else step.n_passes + 1
-        for g in _wanted_gammas(step):
+        for g in step.gammas:
             for t in step.taus:
                 state.tried.is_searched[g, t, :], state.tried.is_pair_searched[g, t] = True, True
 
@@ -105,15 +114,15 @@ class FoldSamples:
         folds = np.flatnonzero(~np.asarray(state.cells.decided).all(axis=(0, 1))).tolist()
         starts = {g: tuple(state.full_support((g, t)) for t in taus) for g in gammas}
         until = state.context.deadline.shorten_to_share(plan.search_share).remaining_seconds
-        yield Step(
+        yield PairsStep(
             self.name, -1, tuple(taus), tuple(folds), tuple(sizes.tolist()), n_threads=plan.n_threads, tries=DONE,
             wanted=wanted, starts=starts, seconds=until if until > 0.0 else np.inf,
         )  # fmt: skip
 
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Search the sampled folds, and fit the supports found in all folds."""
-        gammas, is_over = _wanted_gammas(step), StepClock.from_step(step, is_expired).has_expired
-        supports = [step.starts[g] for g in gammas]
+        gammas, is_over = step.gammas, StepClock.from_step(step, is_expired).has_expired
+        supports = [supports for *_, supports in step.targets()][::-1]
         statements, by_fold = list[Statement](), list[SupportsFound]()
         gamma_indices: tuple[int, ...] = ()
         for found in problems.sample_folds(gammas, step.taus, step.folds, supports, step.n_threads, is_over):
@@ -131,11 +140,6 @@ class FoldSamples:
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note that the folds were searched."""
         state.tried.fold_passes[...] = DONE
-
-
-def _wanted_gammas(step: Step) -> tuple[int, ...]:
-    assert step.wanted is not None
-    return tuple(np.flatnonzero(step.wanted.any(axis=1)).tolist())
 
 
 def _make_subsets(found: SupportsFound, at: int, sizes: Sequence[int]) -> BestSubsets:

@@ -10,7 +10,7 @@ section 9).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +21,16 @@ from sparsecv_mio.search.problems.protocol import Capability, IsExpired, Problem
 from sparsecv_mio.search.state.attempts import DONE, LAST_TRY
 from sparsecv_mio.search.state.grid_state import GridState, find_open_gammas
 from sparsecv_mio.search.state.pairs import Aim, Pair
-from sparsecv_mio.search.steps import FULL_DATA, Findings, FullDataBounds, Statement, Step, StepClock, SupportInFolds
+from sparsecv_mio.search.steps import (
+    FULL_DATA,
+    Findings,
+    FullDataBounds,
+    PairsStep,
+    Statement,
+    Step,
+    StepClock,
+    SupportInFolds,
+)
 from sparsecv_mio.trees.subsets import UNLIMITED
 
 
@@ -48,29 +57,75 @@ class FullDataRelaxations:
         state.tried.is_relaxed[findings.step.gamma] = True
 
 
-class FullDataTrees:
-    """Source of bounds by trees of the full data, which exclude a pair, raise its bound, or solve its model.
+class FirstFullDataTrees:
+    """Source of supports and bounds by the first trees of a gamma, which cover all its sizes."""
 
-    The first trees of a gamma cover all its sizes. If the source is switched off, other trees only solve models to be
-    reported.
-    """
+    name: ClassVar[str] = "first full-data trees"
 
-    name: ClassVar[str] = "full-data trees"
-
-    def first_trees(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
-        """Yield the first trees of gammas; one step for all if no supports are known, since trees are cheap then."""
+    def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
+        """Yield the gammas without a tree; one step for all if no supports are known, since trees are cheap then."""
         taus, is_open = state.context.grid.taus.tolist(), wanted & (state.tried.full_tries == 0)
         first = tuple(range(len(taus))), FULL_DATA, tuple(taus)
         if not plan.first_full_nodes or not is_open.any():
             return
         if not state.has_supports.any():
-            yield Step(self.name, -1, *first, node_limit=plan.first_full_nodes, wanted=is_open)
+            yield PairsStep(self.name, -1, *first, node_limit=plan.first_full_nodes, wanted=is_open)
             return
         for g in np.flatnonzero(is_open.any(axis=1))[::-1][: plan.n_threads].tolist():
             near, here = range(g, min(g + 2, len(wanted))), np.zeros_like(is_open)
             starts = tuple(subset.support for neighbour in near for subset in state.full_subsets(neighbour))
             here[g] = is_open[g]
-            yield Step(self.name, g, *first, starts, plan.first_full_nodes, wanted=here)
+            yield PairsStep(self.name, g, *first, starts, plan.first_full_nodes, wanted=here)
+
+    def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Grow trees of all sizes at some gammas, each from the supports of the next larger gamma."""
+        starts, statements = step.warm_starts, list[FullDataBounds]()
+        for g in reversed(step.gammas):
+            if statements and is_expired():
+                break
+            subsets = problems.full(g).solve(step.sizes, starts, step.node_limit, is_expired)
+            statements.append(FullDataBounds(g, subsets))
+            starts = (*step.warm_starts, *(subset.support for subset in subsets.by_size.values()))
+        n_nodes, n_done = sum(bounds.subsets.nodes for bounds in statements), len(statements)
+        return Findings(step, tuple(statements), n_nodes, n_done, was_stopped=n_done < len(step.gammas))
+
+    def count_tries(self, state: GridState, findings: Findings) -> None:
+        """Note the nodes of each gamma."""
+        for statement in findings.statements:
+            assert isinstance(statement, FullDataBounds)
+            is_solved = [subset.complete for subset in statement.subsets.by_size.values()]
+            state.tried.full_tries[statement.gamma] = np.where(is_solved, DONE, 1)
+            state.tried.full_nodes[statement.gamma] = statement.subsets.nodes
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TreeStep(Step):
+    """A tree of the full data; its targets are the last of `taus`, one for each of `sizes`.
+
+    Attributes
+    ----------
+    cutoffs : (S,) array
+        Sufficient lower bounds, by size; inf to solve a size.
+    is_known_in_folds : bool
+        True if the first warm start was fitted in every fold before.
+    """
+
+    cutoffs: FloatArray
+    is_known_in_folds: bool = True
+
+    @property
+    def pairs(self) -> tuple[int, list[int]]:
+        """Indices of the targets."""
+        return self.gamma, list(self.taus[-len(self.sizes) :])
+
+
+class FullDataTrees:
+    """Source of bounds by trees of the full data, which exclude a pair, raise its bound, or solve its model.
+
+    If the source is switched off, its trees only solve models to be reported.
+    """
+
+    name: ClassVar[str] = "full-data trees"
 
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
         """Yield the tree that may exclude the pair or raise its bound, if there is one.
@@ -117,9 +172,9 @@ class FullDataTrees:
         (g, t), support = pair, state.full_support(pair)
         is_known = (*pair, np.sort(support).astype(np.int64).tobytes()) in state.offered
         size = int(state.context.grid.taus[t])
-        return Step(
-            self.name, g, tuple(range(t + 1)), FULL_DATA, (size,), (support,), node_limit, cutoff,
-            n_threads=n_threads, tries=tries, is_known_in_folds=is_known,
+        return TreeStep(
+            self.name, g, tuple(range(t + 1)), FULL_DATA, (size,), (support,), node_limit, n_threads, tries,
+            cutoffs=np.array([cutoff]), is_known_in_folds=is_known,
         )  # fmt: skip
 
     def steps_of_pairs(
@@ -156,7 +211,7 @@ class FullDataTrees:
             starts = [state.full_support((neighbour, t)) for neighbour in near for t in taus]
             numbers = np.unique(state.cells.support[g, taus]).tolist()
             starts += [state.cells.pool.supports[number] for number in numbers]
-            yield Step(
+            yield TreeStep(
                 self.name, g, tuple(taus), FULL_DATA, tuple(taus_of[taus].tolist()), tuple(starts), node_limit,
                 tries=tries, cutoffs=cutoffs[g, taus].copy(), seconds=seconds * plan.n_threads / len(by_gamma),
             )  # fmt: skip
@@ -186,64 +241,32 @@ class FullDataTrees:
 
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Grow the tree, and fit a new support in every fold at once if the problem is able to."""
-        if step.wanted is not None:
-            return self._run_first(step, problems, is_expired)
-        if step.cutoffs is not None:
-            return self._run_sizes(step, problems, is_expired)
-        problem, size, (start,) = problems.full(step.gamma), step.sizes[0], step.warm_starts
-        subsets = problem.solve(
-            [size], [start], step.node_limit, is_expired, {size: step.cutoff}, n_threads=step.n_threads
-        )  # fmt: skip
-        statements: list[Statement] = [FullDataBounds(step.gamma, subsets)]
-        support, is_complete = subsets.by_size[size].support, subsets.by_size[size].complete
-        is_finished = is_complete or (subsets.finished and not np.isfinite(step.cutoff))  # a higher cutoff gives more
-        is_known = step.is_known_in_folds and np.array_equal(np.sort(support), np.sort(start))
-        if Capability.HOLD_OUT in problem.capabilities and not is_known:
-            in_folds = problem.hold_out(support, is_expired)
-            statements.append(SupportInFolds(step.gamma, step.taus[-1], support, *in_folds))
-        return Findings(step, tuple(statements), subsets.nodes, 1, is_finished, was_stopped=is_expired())
-
-    def _run_first(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Grow trees of all sizes at some gammas, each from the supports of the next larger gamma."""
-        assert step.wanted is not None
-        gammas, starts = np.flatnonzero(step.wanted.any(axis=1))[::-1], step.warm_starts
-        statements = list[FullDataBounds]()
-        for g in gammas.tolist():
-            if statements and is_expired():
-                break
-            subsets = problems.full(g).solve(step.sizes, starts, step.node_limit, is_expired)
-            statements.append(FullDataBounds(g, subsets))
-            starts = (*step.warm_starts, *(subset.support for subset in subsets.by_size.values()))
-        n_nodes = sum(bounds.subsets.nodes for bounds in statements)
-        return Findings(step, tuple(statements), n_nodes, len(statements), was_stopped=len(statements) < len(gammas))
-
-    def _run_sizes(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Grow trees of several sizes, each until it reaches its cutoff."""
-        assert step.cutoffs is not None
+        assert isinstance(step, TreeStep)
+        problem, is_over = problems.full(step.gamma), StepClock.from_step(step, is_expired).has_expired
         cutoffs = dict(zip(step.sizes, step.cutoffs.tolist(), strict=True))
-        is_over = StepClock.from_step(step, is_expired).has_expired
-        subsets = problems.full(step.gamma).solve(step.sizes, step.warm_starts, step.node_limit, is_over, cutoffs)
-        return Findings(step, (FullDataBounds(step.gamma, subsets),), subsets.nodes, 1, was_stopped=is_expired())
+        found = problem.solve(
+            step.sizes, step.warm_starts, step.node_limit, is_over, cutoffs, n_threads=step.n_threads
+        )  # fmt: skip
+        statements: list[Statement] = [FullDataBounds(step.gamma, found)]
+        if Capability.HOLD_OUT in problem.capabilities:
+            (tau,), support = step.pairs[1], found.by_size[step.sizes[0]].support
+            if not (step.is_known_in_folds and np.array_equal(np.sort(support), np.sort(step.warm_starts[0]))):
+                in_folds = problem.hold_out(support, is_expired)
+                statements.append(SupportInFolds(step.gamma, tau, support, *in_folds))
+        is_final = found.finished and not np.isfinite(step.cutoffs).any()  # with a higher cutoff nodes give more
+        is_finished = is_final or all(subset.complete for subset in found.by_size.values())
+        return Findings(step, tuple(statements), found.nodes, 1, is_finished, was_stopped=is_expired())
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the nodes that were spent on the pairs."""
         step = findings.step
-        if step.wanted is not None:
-            for statement in findings.statements:
-                assert isinstance(statement, FullDataBounds)
-                is_solved = [subset.complete for subset in statement.subsets.by_size.values()]
-                state.tried.full_tries[statement.gamma] = np.where(is_solved, DONE, 1)
-                state.tried.full_nodes[statement.gamma] = statement.subsets.nodes
-            return
-        if step.cutoffs is not None:
-            solved = state.all_rows.solved_pairs()[step.gamma, list(step.taus)]
-            state.tried.full_tries[step.gamma, list(step.taus)] = np.where(solved, DONE, step.tries + 1)
-            state.tried.is_looked_at[step.gamma, list(step.taus)] = True
-            if step.tries == 0:
-                state.tried.count_first_trees(step.taus, len(step.taus), findings.n_nodes, findings.cpu_seconds)
-            return
-        is_done = findings.is_finished or (step.node_limit >= UNLIMITED and not np.isfinite(step.cutoff))
-        state.tried.full_tries[step.gamma, step.taus[-1]] = DONE if is_done else step.tries + 1
+        assert isinstance(step, TreeStep)
+        is_unlimited = (step.node_limit >= UNLIMITED) & np.isinf(step.cutoffs)
+        is_done = state.all_rows.solved_pairs()[step.pairs] | is_unlimited | findings.is_finished
+        state.tried.full_tries[step.pairs] = np.where(is_done, DONE, step.tries + 1)
+        state.tried.is_looked_at[step.pairs] = True
+        if step.tries == 0:
+            state.tried.count_first_trees(step.taus, len(step.sizes), findings.n_nodes, findings.cpu_seconds)
 
 
 def _target(state: GridState, plan: Plan, aim: Aim, tries: int, cutoffs: FloatArray) -> tuple[Pair, float] | None:

@@ -31,9 +31,12 @@ class ListStep(Step):
     ----------
     upper : float
         Upper bound on the objective of the full data.
+    cutoff : float
+        Sum of lower bounds to reach; inf to solve the folds.
     """
 
     upper: float
+    cutoff: float
 
 
 class HeldOutLists:
@@ -68,15 +71,13 @@ class HeldOutLists:
             Supports to try, the support of the full data first.
         node_limit : int
             Node limit of the list; 0 for no list.
-        cutoff : float
-            Sum of lower bounds to reach; inf to solve the folds.
-        n_threads, tries
+        cutoff, n_threads, tries
             As of :class:`ListStep`.
         """
         (g, t), size = pair, int(state.context.grid.taus[pair[1]])
         return ListStep(
-            self.name, g, (t,), ALL_FOLDS, (size,), supports, node_limit, cutoff, n_threads, tries,
-            upper=state.full_subset(pair).upper,
+            self.name, g, (t,), ALL_FOLDS, (size,), supports, node_limit, n_threads, tries,
+            upper=state.full_subset(pair).upper, cutoff=cutoff,
         )  # fmt: skip
 
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
@@ -103,6 +104,7 @@ class HeldOutLists:
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the list of the pair."""
         step, pair = findings.step, (findings.step.gamma, findings.step.taus[0])
+        assert isinstance(step, ListStep)
         state.tried.list_stage[pair] = BOUNDED
         if step.node_limit <= 1:  # only the supports of the state were fitted
             return

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.outcomes import show_fits
 from sparsecv_mio.search.problems.protocol import Fits, IsExpired, Problems
@@ -23,10 +23,18 @@ from sparsecv_mio.search.steps import (
     FULL_DATA,
     Findings,
     FullDataBounds,
+    PairsStep,
     Step,
     SubproblemBounds,
     SupportInFolds,
 )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class InitialStep(Step):
+    """A local search in the full data; warm starts are first improved by exchanges of columns if `exchanges`."""
+
+    exchanges: bool
 
 
 class InitialSupports:
@@ -34,17 +42,20 @@ class InitialSupports:
 
     name: ClassVar[str] = "initial supports"
 
-    def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
+    def steps(self, state: GridState, plan: Plan, wanted: BoolArray, exchanges: bool = True) -> Iterator[Step]:
         """Yield the gammas without supports; each search starts from the supports of the gammas that have some."""
         subsets = [state.all_rows.best[g] for g in np.flatnonzero(state.has_supports).tolist()]
         found = (subset.support for result in subsets for subset in result.by_size.values())
         starts = (*state.context.starts, *found)
         taus = state.context.grid.taus
         for g in find_open_gammas(wanted, state.has_supports):
-            yield Step(self.name, g, tuple(range(len(taus))), FULL_DATA, tuple(taus.tolist()), starts)
+            yield InitialStep(
+                self.name, g, tuple(range(len(taus))), FULL_DATA, tuple(taus.tolist()), starts, exchanges=exchanges
+            )
 
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Search the full data from the supports of the step."""
+        assert isinstance(step, InitialStep)
         problem = problems.full(step.gamma)
         subsets = problem.solve(step.sizes, step.warm_starts, 0, is_expired, exchanges=step.exchanges)
         return Findings(step, (FullDataBounds(step.gamma, subsets),), subsets.nodes, 1)
@@ -101,6 +112,13 @@ class SupportsInFolds:
         state.tried.is_offered[findings.step.gamma, list(findings.step.taus)] = True
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FoldsStep(Step):
+    """A step over some folds of a pair, with the supports to start from in each fold."""
+
+    starts: tuple[tuple[IntArray, ...], ...]
+
+
 class FoldSupports:
     """Source of supports by local search in a fold; unlike a full-data support, they do not depend on held-out rows."""
 
@@ -111,13 +129,14 @@ class FoldSupports:
         (g, t), size = aim.pair, int(state.context.grid.taus[aim.pair[1]])
         folds = state.unsearched_folds(aim.pair).tolist() if plan.uses(self.name) else []
         for part in (folds[i :: plan.n_threads] for i in range(min(plan.n_threads, len(folds)))):
-            starts = {fold: state.warm_start_supports(aim.pair, fold) for fold in part}
-            yield Step(self.name, g, (t,), tuple(part), (size,), starts=starts)
+            starts = tuple(state.warm_start_supports(aim.pair, fold) for fold in part)
+            yield FoldsStep(self.name, g, (t,), tuple(part), (size,), starts=starts)
 
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Search some folds, and fit the supports found."""
+        assert isinstance(step, FoldsStep)
         (size,), fits = step.sizes, list[Fits]()
-        for fold, starts in step.starts.items():
+        for fold, starts in zip(step.folds, step.starts, strict=True):
             if is_expired():
                 break
             problem = problems.fold(fold, step.gamma)
@@ -146,7 +165,7 @@ class SupportFits:
         for fold in np.flatnonzero(is_new.any(axis=(0, 1))).tolist() if plan.uses(self.name) else ():
             here = is_new[:, :, fold]
             taus = tuple(np.flatnonzero(here.any(axis=0)).tolist())
-            step = Step(self.name, -1, taus, (fold,), wanted=here)
+            step = PairsStep(self.name, -1, taus, (fold,), wanted=here)
             for g in np.flatnonzero(here.any(axis=1)).tolist():
                 numbers, full = state.cells.support[g, :, fold].tolist(), state.full_subsets(g)
                 step.starts[g] = tuple(
@@ -157,12 +176,10 @@ class SupportFits:
 
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Fit the supports, gamma by gamma."""
-        assert step.wanted is not None
         (fold,), bounds = step.folds, list[SubproblemBounds]()
-        for g, supports in step.starts.items():
+        for g, taus, supports in step.targets():
             if is_expired():
                 return Findings(step, tuple(bounds), n_problems=len(bounds), was_stopped=True)
-            taus = tuple(np.flatnonzero(step.wanted[g]).tolist())
             bounds.append(show_fits(g, taus, slice(fold, fold + 1), problems.fold(fold, g).score(supports)))
         return Findings(step, tuple(bounds), n_problems=len(bounds))
 

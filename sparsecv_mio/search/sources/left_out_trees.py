@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.state.attempts import BOUNDED, SOLVED
@@ -26,6 +26,8 @@ class LeftOutStep(Step):
 
     Attributes
     ----------
+    supports : list of (int array, int)
+        Supports of the full data, each with the index of its size.
     full_lower : (T,) array
         Lower bounds on the optima of the full data.
     is_open : (T, K) bool array
@@ -34,6 +36,7 @@ class LeftOutStep(Step):
         True if statements are made while the writer takes them.
     """
 
+    supports: list[tuple[IntArray, int]]
     full_lower: FloatArray
     is_open: BoolArray
     streams: bool
@@ -61,10 +64,11 @@ class LeftOutTrees:
             Number of nodes that one tree of the full data costs; 0 for bounds alone.
         """
         subsets = [state.full_subset((gamma, t)) for t in taus]
-        supports = tuple((subset.candidates or (subset.support,))[: plan.tried_supports] for subset in subsets)
+        by_size = ((subset.candidates or (subset.support,))[: plan.tried_supports] for subset in subsets)
         return LeftOutStep(
             self.name, gamma, tuple(taus), ALL_FOLDS, tuple(int(state.context.grid.taus[t]) for t in taus),
-            node_limit=node_limit, n_threads=plan.n_threads, starts=dict(zip(taus, supports, strict=True)),
+            node_limit=node_limit, n_threads=plan.n_threads,
+            supports=[(support, t) for t, tried in zip(taus, by_size, strict=True) for support in tried],
             is_open=~np.asarray(state.cells.final[gamma]) if node_limit else np.zeros((0, 0), dtype=bool),
             full_lower=np.array([subset.lower for subset in state.full_subsets(gamma)]), streams=plan.streams_folds,
         )  # fmt: skip
@@ -78,8 +82,7 @@ class LeftOutTrees:
         """Hold every fold out of the supports, and solve the subproblems that one tree can solve."""
         assert isinstance(step, LeftOutStep)
         problem = problems.full(step.gamma)
-        pairs = [(support, t) for t in step.taus for support in step.starts[t]]
-        supports, taus = [support for support, _ in pairs], [t for _, t in pairs]
+        supports, taus = [support for support, _ in step.supports], [t for _, t in step.supports]
         if not step.node_limit:
             bounds = None if is_expired() else problem.bound_left_out(supports, taus, step.full_lower)
             return Findings(step, () if bounds is None else bounds, n_problems=1, is_finished=bounds is not None)

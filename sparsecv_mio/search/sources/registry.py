@@ -7,7 +7,7 @@ the source. Each source is a class with the name of the source, in one of these 
 file               sources
 =================  =====================================================================
 fold_searches      fold searches, fold samples
-full_data          full-data relaxations, full-data trees
+full_data          full-data relaxations, first full-data trees, full-data trees
 held_out_lists     held-out lists
 initial_supports   initial supports, supports in folds, fold supports, support fits
 left_out_trees     left-out trees
@@ -26,7 +26,7 @@ from typing import ClassVar, Protocol
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.sources.fold_searches import FoldSamples, FoldSearches
-from sparsecv_mio.search.sources.full_data import FullDataRelaxations, FullDataTrees
+from sparsecv_mio.search.sources.full_data import FirstFullDataTrees, FullDataRelaxations, FullDataTrees
 from sparsecv_mio.search.sources.held_out_lists import HeldOutLists
 from sparsecv_mio.search.sources.initial_supports import FoldSupports, InitialSupports, SupportFits, SupportsInFolds
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
@@ -57,12 +57,14 @@ SOURCES: dict[str, Source] = {
     source.name: source
     for source in (
         InitialSupports(), SupportsInFolds(), FoldSupports(), FoldSearches(), FoldSamples(), FullDataRelaxations(),
-        FullDataTrees(), HeldOutLists(), LeftOutTrees(), SupportFits(), Enclosures(), WeightedRelaxations(),
-        WeightedTrees(), FoldRoots(), FoldRelaxations(), SubproblemTrees(),
+        FirstFullDataTrees(), FullDataTrees(), HeldOutLists(), LeftOutTrees(), SupportFits(), Enclosures(),
+        WeightedRelaxations(), WeightedTrees(), FoldRoots(), FoldRelaxations(), SubproblemTrees(),
     )
 }  # fmt: skip
 
-REQUIRED = (InitialSupports.name, SupportsInFolds.name, SubproblemTrees.name)  # every search needs these sources
+REQUIRED = tuple(  # every search needs these sources
+    source.name for source in (InitialSupports, SupportsInFolds, FirstFullDataTrees, SubproblemTrees)
+)
 
 
 def find_source(step: Step) -> Source:

@@ -9,20 +9,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
-from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees, gammas_of_step
+from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.steps import Findings, Step, SubproblemBounds
+from sparsecv_mio.search.steps import Findings, PairsStep, Step, SubproblemBounds
 from sparsecv_mio.trees.subsets import is_always_expired
 from sparsecv_mio.words import NATIVE
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EnclosureStep(PairsStep):
+    """A step over some pairs of a fold, with (G, T) upper bounds on their objectives."""
+
+    objective_upper: FloatArray
 
 
 class Enclosures:
@@ -35,9 +42,10 @@ class Enclosures:
         for fold in np.flatnonzero(~state.tried.is_enclosed).tolist() if plan.encloses_folds else ():
             here = wanted & ~state.cells.final[:, :, fold] & np.isfinite(state.objective_upper[:, :, fold])
             if here.any():
-                step = Step(self.name, -1, tuple(range(here.shape[1])), (fold,), wanted=here,
-                            sizes=tuple(state.context.grid.taus.tolist()),
-                            cutoffs=state.objective_upper[:, :, fold].copy())  # fmt: skip
+                step = EnclosureStep(
+                    self.name, -1, tuple(range(here.shape[1])), (fold,), tuple(state.context.grid.taus.tolist()),
+                    wanted=here, objective_upper=state.objective_upper[:, :, fold].copy(),
+                )  # fmt: skip
                 for g in np.flatnonzero(here.any(axis=1)).tolist():
                     numbers = state.cells.support[g, here[g], fold].tolist()
                     step.starts[g] = tuple(state.cells.pool.supports[number] for number in numbers)
@@ -45,16 +53,15 @@ class Enclosures:
 
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Enclose the held-out losses, gamma by gamma; O(q^3) a gamma."""
-        assert step.wanted is not None and step.cutoffs is not None
+        assert isinstance(step, EnclosureStep)
         (fold,), statements = step.folds, list[SubproblemBounds]()
-        for g, supports in step.starts.items():
+        for g, taus, supports in step.targets():
             if is_expired():
                 return Findings(step, tuple(statements), n_problems=len(statements), was_stopped=True)
-            taus = np.flatnonzero(step.wanted[g])
-            sizes, uppers = [step.sizes[t] for t in taus.tolist()], step.cutoffs[g, taus]
-            ends = problems.fold(fold, g).enclose(sizes, uppers, supports, is_expired, relaxes=False)
+            uppers = step.objective_upper[g, list(taus)]
+            ends = problems.fold(fold, g).enclose(step.sizes_of(taus), uppers, supports, is_expired, relaxes=False)
             bounds = SubproblemBounds.unknown(
-                g, tuple(taus.tolist()), slice(fold, fold + 1), 1, (), ("lower", "upper", "objective_lower")
+                g, taus, slice(fold, fold + 1), 1, (), ("lower", "upper", "objective_lower")
             )  # fmt: skip
             bounds.lower[:, 0], bounds.upper[:, 0] = ends.lower, ends.upper
             bounds.objective_lower[:, 0] = ends.objective_lower
@@ -86,7 +93,7 @@ class FoldRelaxations:
         """Return the step over some folds, at the gammas and sizes that are new in at least one of them."""
         pairs = np.asarray(is_new[:, :, folds].any(axis=2))
         gammas, taus = np.flatnonzero(pairs.any(axis=1)).tolist(), np.flatnonzero(pairs.any(axis=0))
-        step = Step(
+        step = PairsStep(
             self.name, gammas[0] if len(gammas) == 1 else -1, tuple(taus.tolist()), tuple(folds.tolist()),
             tuple(state.context.grid.taus[taus].tolist()), wanted=pairs,
         )  # fmt: skip
@@ -98,15 +105,12 @@ class FoldRelaxations:
 
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Relax the folds of a step one after the other."""
-        assert step.wanted is not None
         bounds = list[SubproblemBounds]()
         for fold in step.folds:
-            for g, starts in step.starts.items():
+            for g, taus, starts in step.targets():
                 if is_expired():
                     return Findings(step, tuple(bounds), n_problems=len(bounds), was_stopped=True)
-                taus = tuple(np.flatnonzero(step.wanted[g]).tolist())
-                sizes = [step.sizes[step.taus.index(t)] for t in taus]
-                bounds.append(problems.fold(fold, g).relax_fold(taus, sizes, starts, is_expired))
+                bounds.append(problems.fold(fold, g).relax_fold(taus, step.sizes_of(taus), starts, is_expired))
         return Findings(step, tuple(bounds), n_problems=len(bounds))
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
@@ -132,10 +136,10 @@ class FoldRoots:
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Grow the first nodes from the largest gamma on; enclose subproblems still open by the ridge ball alone."""
         (fold,), bounds, n_nodes = step.folds, list[SubproblemBounds](), 0
-        for g, taus, starts in gammas_of_step(step):
+        for g, taus, starts in step.targets():
             if is_expired():
                 return Findings(step, tuple(bounds), n_nodes, len(bounds), was_stopped=True)
-            problem, sizes = problems.fold(fold, g), [step.sizes[step.taus.index(t)] for t in taus]
+            problem, sizes = problems.fold(fold, g), step.sizes_of(taus)
             solution = problem.solve(sizes, starts, step.node_limit, is_expired)
             subsets = [solution.by_size[size] for size in sizes]
             is_finished = solution.finished and step.solver == NATIVE

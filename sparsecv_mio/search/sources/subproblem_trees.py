@@ -15,7 +15,7 @@ from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Aim, Pair, cells_to_raise
-from sparsecv_mio.search.steps import Findings, Step, SubproblemBounds
+from sparsecv_mio.search.steps import Findings, PairsStep, Step, SubproblemBounds
 from sparsecv_mio.trees.subsets import is_always_expired
 
 
@@ -80,7 +80,7 @@ class SubproblemTrees:
     ) -> Step:
         """Return a step over some pairs (G, T) in a fold."""
         taus = tuple(np.flatnonzero(wanted.any(axis=0)).tolist())
-        step = Step(
+        step = PairsStep(
             self.name, -1, taus, (fold,), tuple(state.context.grid.taus[list(taus)].tolist()),
             node_limit=node_limit, tries=tries, wanted=wanted, solver=plan.solver,
             n_mios=int(wanted.sum()) if tries == 0 else 0,
@@ -94,10 +94,10 @@ class SubproblemTrees:
         """Grow the trees from the largest gamma on, and compute certified bounds from their outcomes."""
         (fold,), done = step.folds, Findings(step, ())
         bounds, before = list[SubproblemBounds](), tuple[IntArray, ...]()
-        for g, taus, starts in gammas_of_step(step):
+        for g, taus, starts in step.targets():
             if is_expired():
                 return replace(done, statements=tuple(bounds), was_stopped=True)
-            problem, sizes = problems.fold(fold, g), [step.sizes[step.taus.index(t)] for t in taus]
+            problem, sizes = problems.fold(fold, g), step.sizes_of(taus)
             solution = problem.solve(sizes, (*starts, *before), step.node_limit, is_expired)
             subsets = [solution.by_size[size] for size in sizes]
             bounds.append(bound_subproblems(problem, g, taus, fold, subsets, solution.finished, is_expired))
@@ -135,18 +135,3 @@ class SubproblemTrees:
             state.tried.tree_tries[statement.gamma, list(statement.taus), step.folds[0]] = tries[:, 0]
         if step.tries == 0 and len(step.taus) == 1:
             state.tried.count_first_trees(step.taus, n_pairs, findings.n_nodes, findings.cpu_seconds)
-
-
-def gammas_of_step(step: Step) -> Iterator[tuple[int, tuple[int, ...], tuple[IntArray, ...]]]:
-    """Yield the gammas of a step, the largest first, with the indices of their sizes and their warm starts.
-
-    Parameters
-    ----------
-    step : Step
-        Step over one gamma, or over its wanted pairs.
-    """
-    if step.wanted is None:
-        yield step.gamma, step.taus, step.warm_starts
-        return
-    for g in np.flatnonzero(step.wanted.any(axis=1))[::-1].tolist():
-        yield g, tuple(np.flatnonzero(step.wanted[g]).tolist()), step.starts[g]

@@ -8,7 +8,7 @@ smallest training objective. Then the held-out loss of the optimum is at least (
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.steps import Findings, HeldOutBounds, Step, StepClock, WeightedBounds
+from sparsecv_mio.search.steps import Findings, HeldOutBounds, PairsStep, Step, StepClock, WeightedBounds
 
 
 class WeightedRelaxations:
@@ -45,7 +45,7 @@ class WeightedRelaxations:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class WeightedStep(Step):
+class WeightedStep(PairsStep):
     """A step over a fold at several pairs; arrays are (G, T).
 
     Attributes
@@ -54,12 +54,15 @@ class WeightedStep(Step):
         Upper bounds on objectives, held-out losses shown, and lower bounds on held-out losses.
     is_full_solved : bool array
         Pairs whose best subset of the full data is known.
+    cutoffs : array
+        Sufficient lower bounds on held-out losses, for trees.
     """
 
     objective_upper: FloatArray
     held_out: FloatArray
     lower: FloatArray
     is_full_solved: BoolArray
+    cutoffs: FloatArray
 
 
 class WeightedTrees:
@@ -72,7 +75,7 @@ class WeightedTrees:
         for fold in np.flatnonzero(~state.tried.is_weighted).tolist() if plan.grows_weighted_trees else ():
             here = wanted & ~state.cells.final[:, :, fold]
             if here.any():
-                yield self._step(state, fold, here)
+                yield self._step(state, fold, here, state.cells.lower[:, :, fold].copy())
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray, aims: FloatArray) -> Iterator[Step]:
         """Yield trees of the folds of some pairs (G, T) whose sums of lower bounds are to rise to `aims`.
@@ -97,29 +100,26 @@ class WeightedTrees:
             if promise[fold] > plan.near_best * promise.max() and here.any():
                 promised = float((shares[:, :, fold] / np.where(rise > 0.0, rise, 1.0)).sum())
                 nodes = plan.first_weighted_nodes * (np.float64(plan.node_growth) ** tries[:, :, fold][here]).sum()
-                yield self._step(
-                    state, fold, here, node_limit=plan.first_weighted_nodes, promised=promised, work=float(nodes),
-                    cutoffs=state.cells.lower[:, :, fold] + shares[:, :, fold],
-                )  # fmt: skip
+                step = self._step(state, fold, here, state.cells.lower[:, :, fold] + shares[:, :, fold])
+                yield replace(step, node_limit=plan.first_weighted_nodes, promised=promised, work=float(nodes))
 
-    def _step(self, state: GridState, fold: int, wanted: BoolArray, **more: object) -> Step:
+    def _step(self, state: GridState, fold: int, wanted: BoolArray, cutoffs: FloatArray) -> Step:
         taus = tuple(np.flatnonzero(wanted.any(axis=0)).tolist())
         return WeightedStep(
             self.name, -1, taus, (fold,), tuple(state.context.grid.taus[list(taus)].tolist()), wanted=wanted,
             objective_upper=state.objective_upper[:, :, fold].copy(), held_out=state.cells.nominal[:, :, fold].copy(),
-            lower=state.cells.lower[:, :, fold].copy(), is_full_solved=state.all_rows.solved_pairs(), **more,  # type: ignore[arg-type]
+            lower=state.cells.lower[:, :, fold].copy(), is_full_solved=state.all_rows.solved_pairs(), cutoffs=cutoffs,
         )  # fmt: skip
 
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Relax all pairs, or grow a tree at each pair."""
-        assert isinstance(step, WeightedStep) and step.wanted is not None
+        assert isinstance(step, WeightedStep)
         (fold,), n_nodes = step.folds, 0
         problem, known_bounds = problems.fold(fold, 0), (step.objective_upper, step.held_out)
         is_over = StepClock.from_step(step, is_expired).has_expired
         if not step.node_limit:
             lower = problem.relax_weighted(step.wanted, *known_bounds, is_over)
         else:
-            assert step.cutoffs is not None
             targets = {
                 (g, t): (float(step.cutoffs[g, t]), float(0.5 * (step.cutoffs[g, t] + step.lower[g, t])))
                 for g, t in np.argwhere(step.wanted).tolist()
@@ -127,7 +127,7 @@ class WeightedTrees:
             lower, n_nodes = problem.branch_weighted(
                 targets, step.node_limit, *known_bounds, step.is_full_solved, is_over
             )
-        n_problems = int(step.wanted.any(axis=1).sum())
+        n_problems = len(step.gammas)
         return Findings(step, (HeldOutBounds(fold, lower),), n_nodes, n_problems, was_stopped=is_expired())
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
@@ -136,7 +136,7 @@ class WeightedTrees:
         if not step.node_limit:
             state.tried.is_weighted[fold] = True
             return
-        assert isinstance(step, WeightedStep) and step.wanted is not None and step.cutoffs is not None
+        assert isinstance(step, WeightedStep)
         missed = step.wanted & (state.cells.lower[:, :, fold] <= 0.5 * (step.cutoffs + step.lower))
         state.tried.weighted_tries[:, :, fold][missed] = np.minimum(
             state.tried.weighted_tries[:, :, fold][missed] + 1, DONE
