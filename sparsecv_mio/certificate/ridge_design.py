@@ -38,13 +38,14 @@ from sparsecv_mio.problem.objective import (
     RidgeFit,
     fit,
     fit_bounded_ridge,
+    fit_exactly_within,
     held_out_error,
     scaled_norms,
     scales,
     solve_least_squares,
     squared_errors,
 )
-from sparsecv_mio.units import CROSSING_RTOL, OUTWARD, PROVED_RTOL, ROUNDING, TIE_RTOL, TINY
+from sparsecv_mio.units import CROSSING_RTOL, NO_RIDGE, OUTWARD, PROVED_RTOL, ROUNDING, TIE_RTOL, TINY
 
 CANDIDATE_RTOL = 1e-5  # four times the error of the closed forms below, so that every tie is refitted
 CANDIDATE_SHARE = 1e-10  # share of the sum of squares of the target: rounding of an objective from a Gram matrix
@@ -384,7 +385,7 @@ MAE_RTOL = 2.0 * CROSSING_RTOL  # tolerance of the mean absolute error, next to 
 FOLD_RTOL = 1e-8  # share of the mean error, since the error of a single fold may be negligible
 NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 
-Fits = list[tuple[RidgeFit, bool]]  # fits, and whether each is certainly valid
+Fits = list[tuple[RidgeFit, bool | None]]  # fits, and whether each is certainly valid; None: another one is better
 
 
 @dataclass(frozen=True, eq=False)
@@ -666,7 +667,7 @@ class RidgeDesign(Design):
         """Return exact fits with the required signs of all sets that may be optimal, and whether each is certain.
 
         A fit is uncertain if a coefficient near zero may have the other sign, or if a column that a sign constraint
-        forces to zero would improve the fit.
+        forces to zero would improve the fit. None marks a fit that is worse than a certain one in fractions.
 
         Parameters
         ----------
@@ -779,7 +780,7 @@ class RidgeDesign(Design):
         """Fit the sets within their bounds that may be optimal by fits from moments, if these lose no digits."""
         rows, room = [row for supports in sets for row in supports], CANDIDATE_SHARE * float(self.unit.t @ self.unit.t)
         value = np.concatenate([gram_objectives(of_rows, gamma, supports) for supports in sets])
-        ends, least, models = allowed.ends * self.unit.x_unit / self.unit.y_unit, np.inf, list[tuple[RidgeFit, bool]]()
+        ends, least, models = allowed.ends * self.unit.x_unit / self.unit.y_unit, np.inf, Fits()
         for i in np.argsort(value, kind="stable").tolist():  # without bounds, which is at most the value within them
             if value[i] > least * (1.0 + CANDIDATE_RTOL) + room:
                 break
@@ -792,7 +793,33 @@ class RidgeDesign(Design):
             if not np.any(signed & (effect == 0.0)):  # otherwise the set without this column is tried too
                 certain = bool(np.all(~signed | (effect > NO_EFFECT))) and allowed.allows(rows[i].tolist())
                 models.append((model, certain))
-        return models
+        return self._mark_worse_fits(models, gamma, train)
+
+    def _mark_worse_fits(self, fits: Fits, gamma: float, train: IntArray | None) -> Fits:
+        """Return fits within bounds, with None for those that are nearly tied but worse in fractions.
+
+        An interval that leaves them out is correct. The certain fit with the smallest objective keeps its mark.
+        """
+        least = min((self.unit.measure_objective(model) for model, _ in fits), default=0.0)
+        near = [i for i, (model, certain) in enumerate(fits)
+                if is_tied(self.unit.measure_objective(model), least, certain)]  # fmt: skip
+        if not near[1:]:
+            return fits
+        exact = {i: self._fit_exactly(fits[i][0], gamma, train) for i in near}
+        objectives = {i: fit.objective for i, fit in exact.items() if fit is not None}
+        best = min((objective for i, objective in objectives.items() if fits[i][1]), default=None)
+        worse = {i for i, objective in objectives.items() if best is not None and objective > best}
+        return [(model, None if i in worse else certain) for i, (model, certain) in enumerate(fits)]
+
+    def _fit_exactly(self, model: RidgeFit, gamma: float, train: IntArray | None) -> ExactFit | None:
+        """Return a fit within bounds in fractions; None if it takes long."""
+        assert self.allowed is not None
+        weights = self.ridge_weights(model.support, gamma if gamma > NO_RIDGE else 0.0, train)
+        low, high = self.allowed.ends[:, list(self.places(model))]
+        return fit_exactly_within(
+            self.dataset.X, self.dataset.y, model.support, model.beta, weights, (low, high),
+            scale=self.scale, intercept=self.intercept, rows=train, weights=self.dataset.row_weights,
+        )  # fmt: skip
 
     # -- held-out errors --------------------------------------------------------------------------------------------
 
@@ -912,9 +939,10 @@ class RidgeDesign(Design):
         return tied, [losses for value, _, losses in squares if value <= near]
 
 
-def is_tied(objective: float, least: float, certain: bool) -> bool:
+def is_tied(objective: float, least: float, certain: bool | None) -> bool:
     """Return True if a fit must count as optimal: it is the best, or certainly valid and within half of a tie."""
-    return objective == least or (certain and objective <= least * (1.0 + 0.5 * TIE_RTOL))
+    is_near = objective == least or (certain is True and objective <= least * (1.0 + 0.5 * TIE_RTOL))
+    return certain is not None and is_near
 
 
 def _least_correlation(gram: FloatArray) -> float:

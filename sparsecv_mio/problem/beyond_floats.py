@@ -15,7 +15,8 @@ many digits. The method is therefore for few rows and columns; `problem.objectiv
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -290,6 +291,8 @@ class ExactFit:
         Coefficients.
     objective : Fraction
         Training objective.
+    slope : tuple of Fraction
+        A positive multiple of the decrease of the objective by increasing each coefficient.
     """
 
     columns: tuple[int, ...]
@@ -297,6 +300,7 @@ class ExactFit:
     y_center: Fraction
     beta: tuple[Fraction, ...]
     objective: Fraction
+    slope: tuple[Fraction, ...]
 
     def residuals(self, X: FloatArray, y: FloatArray, index: IntArray) -> FloatArray:
         """Return (m,) `y - prediction` of some rows, each rounded once.
@@ -325,6 +329,7 @@ def fit_exactly(
     train: IntArray,
     about: IntArray | None,
     weights: FloatArray | None = None,
+    fixed: Iterable[tuple[int, Fraction]] = (),
 ) -> ExactFit | None:
     """Return the fit of a support without rounding; None if unpenalised columns are linearly dependent.
 
@@ -344,6 +349,8 @@ def fit_exactly(
         Rows whose means are subtracted; None: no centring.
     weights : (n,) array, optional
         Weights of all rows; 1 by default.
+    fixed : iterable of (int, Fraction)
+        Places in `columns` and values of fixed coefficients.
 
     Examples
     --------
@@ -361,14 +368,34 @@ def fit_exactly(
     system = [[product * bottom for product in row[:s]] for row in cross[:s]]
     for j, p in enumerate(penalty):
         system[j][j] += p.numerator * (bottom // p.denominator) * own[j]
-    solved = _solve_exactly(system, [row[s] * bottom for row in cross[:s]])
+    moment = [row[s] * bottom for row in cross[:s]]
+    fixed_b = {j: value * Fraction(scale[s], scale[j]) for j, value in fixed}
+    solved = _minimise_exactly(system, moment, fixed_b)
     if solved is None:
         return None
-    beta = tuple(Fraction(b * scale[j], scale[s]) for j, b in enumerate(solved))
-    gain = sum((b * cross[j][s] for j, b in enumerate(solved)), Fraction(0))
+    b, slope = solved
+    beta = tuple(value * Fraction(scale[j], scale[s]) for j, value in enumerate(b))
+    gain = sum(map(operator.mul, b, map(operator.add, moment, slope)), Fraction(0)) / bottom
     objective = (Fraction(cross[s][s]) - gain) / own[s]
     *centers, y_center = (Fraction(far, size) for (_, _, far), size in zip(centred, scale, strict=True))
-    return ExactFit(tuple(columns), tuple(centers), y_center, beta, objective)
+    return ExactFit(tuple(columns), tuple(centers), y_center, beta, objective, slope)
+
+
+def _minimise_exactly(
+    system: list[Whole], moment: Whole, fixed: Mapping[int, Fraction]
+) -> tuple[list[Fraction], tuple[Fraction, ...]] | None:
+    """Return the minimiser b of `b'Mb - 2c'b` with some entries fixed, and `c - Mb`; None if M is singular."""
+    b = [fixed.get(j, Fraction(0)) for j in range(len(moment))]
+    free = [j for j in range(len(moment)) if j not in fixed]
+    right = [moment[j] - sum(map(operator.mul, system[j], b)) for j in free]
+    shared = math.lcm(*(value.denominator for value in right))
+    whole = [value.numerator * (shared // value.denominator) for value in right]
+    solved = _solve_exactly([[system[j][k] for k in free] for j in free], whole)
+    if solved is None:
+        return None
+    for j, value in zip(free, solved, strict=True):
+        b[j] = value / shared
+    return b, tuple(c - sum(map(operator.mul, row, b)) for row, c in zip(system, moment, strict=True))
 
 
 def _centre_numbers(values: Whole, heft: Whole, about: IntArray | None) -> tuple[Whole, int, int]:

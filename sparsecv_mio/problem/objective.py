@@ -25,7 +25,8 @@ Row weights multiply the squares in f(S), in h and in s_j, and the terms of mean
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -253,10 +254,8 @@ def fit(
     objective = float(residual @ residual)
     precise: DoubleDouble | FloatArray = solution / size
     if not _has_accurate_digits(t, residual[: len(t)], solution, singular, (away[0] / size, away[1])):
-        each = np.broadcast_to(gamma, len(columns)).tolist()
-        lam = [Fraction(weight) / 2 * Fraction(s) ** 2 for weight, s in zip(each, lengths.tolist(), strict=True)]
         small = len(train) * len(columns) ** 2 <= EXACT_WORK
-        exact = fit_exactly(X, y, columns, lam, train, about, weights) if small else None
+        exact = fit_exactly(X, y, columns, _exact_penalties(gamma, lengths), train, about, weights) if small else None
         if exact is not None:
             beta = np.array([float(b) for b in exact.beta])
             return RidgeFit(tuple(columns), beta, float(exact.objective), place, exact)
@@ -295,8 +294,9 @@ class BoundedFit(RidgeFit):
 
 def _rest_of_target(X: FloatArray, y: FloatArray, fit: RidgeFit, places: IntArray) -> FloatArray:
     """Return the target less the part of some columns of a fit, about the centres of the fit."""
-    columns = np.array(fit.support, dtype=np.int64)[places]
-    return np.asarray(y - (X[:, columns] - fit.x_center[places]) @ fit.beta[places])
+    place = fit.coordinates
+    Z, t = place.standardise_rows(X, y, np.arange(len(y)))
+    return np.asarray((t - Z[:, places] @ (fit.beta * (place.x_unit / place.y_unit))[places]) * place.y_unit)
 
 
 def fit_bounded_ridge(
@@ -309,7 +309,8 @@ def fit_bounded_ridge(
 ) -> RidgeFit:
     """Return the ridge fit of one support within bounds; it is the plain fit if that satisfies the bounds.
 
-    Bounded least squares in floats find the columns at their bounds. The other columns are fitted by `fit`.
+    Bounded least squares in floats find the columns at their bounds. The other columns are fitted by `fit`. If floats
+    would lose digits as described there, a small fit is computed in fractions.
 
     Parameters
     ----------
@@ -332,7 +333,11 @@ def fit_bounded_ridge(
         return plain
     each = np.broadcast_to(gamma, len(columns))
     root = np.sqrt(each / 2.0) * scales(X[:, columns], how.get("scale", "length"), how.get("weights"))
-    beta = _bounded_least_squares(X, y, plain, root, ends, how)
+    beta, is_accurate = _bounded_least_squares(X, y, plain, root, ends, how)
+    exact = None if is_accurate else fit_exactly_within(X, y, columns, beta, gamma, ends, **how)
+    if exact is not None:
+        beta = np.array([float(b) for b in exact.beta])
+        return RidgeFit(tuple(columns), beta, float(exact.objective), plain.coordinates, exact)
     while True:
         beta = np.clip(beta, low, high)
         at_bound = np.flatnonzero((beta <= low) | (beta >= high))
@@ -347,20 +352,75 @@ def fit_bounded_ridge(
     return BoundedFit(tuple(columns), beta, objective, plain.coordinates, beta, inner, at_bound)
 
 
+def fit_exactly_within(
+    X: FloatArray, y: FloatArray, columns: Sequence[int], start: FloatArray, gamma: float | FloatArray,
+    ends: tuple[FloatArray, FloatArray], **how: Any,
+) -> ExactFit | None:  # fmt: skip
+    """Return the fit within bounds in fractions, by active sets from a start; None if it takes long or has no end.
+
+    No step within the bounds lowers the objective of the returned fit, so the objective is the minimum.
+
+    Parameters
+    ----------
+    X, y, columns, gamma, ends
+        Arguments of `fit_bounded_ridge`, with `columns` for the support.
+    start : (s,) array
+        Coefficients; those at or beyond their bounds are at first fixed at them.
+    **how
+        Further arguments of `fit`.
+    """
+    everyone, rows, weights = np.arange(len(y)), how.get("rows"), how.get("weights")
+    train = everyone if rows is None else np.asarray(rows)
+    if len(train) * len(columns) ** 2 > EXACT_WORK:
+        return None
+    about = {"fold": train, "global": everyone}.get(how.get("intercept", "fold"))
+    lam = _exact_penalties(gamma, scales(X[:, list(columns)], how.get("scale", "length"), weights))
+    low, high = (end.tolist() for end in ends)
+    fixed = _fix_at_bounds(start.tolist(), low, high, is_within=operator.lt)
+    for _ in range(3 * len(columns) + 3):
+        exact = fit_exactly(X, y, columns, lam, train, about, weights, fixed.items())
+        if exact is None:
+            return None
+        beyond = _fix_at_bounds(exact.beta, low, high, is_within=operator.le)
+        if beyond:
+            fixed |= beyond
+            continue
+        decrease, worst = max(
+            ((exact.slope[j] if b == low[j] else -exact.slope[j], j) for j, b in fixed.items() if low[j] < high[j]),
+            default=(Fraction(0), -1),
+        )
+        if decrease <= 0:
+            return exact
+        del fixed[worst]
+    return None
+
+
+def _fix_at_bounds(
+    beta: Sequence[Any], low: list[float], high: list[float], is_within: Callable[[Any, Any], bool]
+) -> dict[int, Fraction]:
+    """Return the nearer bounds of the coefficients that are not within theirs, by place."""
+    return {j: Fraction(low[j] if b <= low[j] else high[j]) for j, b in enumerate(beta)
+            if not (is_within(low[j], b) and is_within(b, high[j]))}  # fmt: skip
+
+
 def _bounded_least_squares(
     X: FloatArray, y: FloatArray, plain: RidgeFit, root: FloatArray, ends: tuple[FloatArray, FloatArray],
     how: Mapping[str, Any],
-) -> FloatArray:  # fmt: skip
-    """Return the coefficients within bounds by bounded least squares in floats, in units of the file."""
+) -> tuple[FloatArray, bool]:  # fmt: skip
+    """Return the coefficients within bounds by bounded least squares in floats, and whether residuals keep digits."""
     place, rows, weights = plain.coordinates, how.get("rows"), how.get("weights")
     train = np.arange(len(y)) if rows is None else np.asarray(rows)
     Z, t = place.standardise_rows(X, y, train)
+    away = place.standardise_rows(X, y, np.setdiff1d(np.arange(len(y)), train))
     if weights is not None:
         heft = np.sqrt(weights[train])
         Z, t = Z * heft[:, None], t * heft
     A = np.vstack([Z, np.diag(root / place.x_unit)])
     factor, target = place.x_unit / place.y_unit, np.concatenate([t, np.zeros(len(root))])
-    return solve_least_squares(A, target, (ends[0] * factor, ends[1] * factor)) / factor
+    b = solve_least_squares(A, target, (ends[0] * factor, ends[1] * factor))
+    size: FloatArray = power_of_two(np.sqrt(np.einsum("ij,ij->j", A, A)))
+    singular = np.asarray(np.linalg.svd(A / size, compute_uv=False), dtype=np.float64)
+    return b / factor, _has_accurate_digits(t, t - Z @ b, b * size, singular, (away[0] / size, away[1]))
 
 
 def solve_least_squares(A: FloatArray, target: FloatArray, ends: tuple[FloatArray, FloatArray]) -> FloatArray:
@@ -383,6 +443,12 @@ def solve_least_squares(A: FloatArray, target: FloatArray, ends: tuple[FloatArra
         found = lsq_linear((A / size)[:, loose], rest, (low[loose], high[loose]), method="bvls", tol=1e-15)
         beta[loose] = np.where(found.active_mask < 0, low[loose], np.where(found.active_mask > 0, high[loose], found.x))
     return np.asarray(beta / size)
+
+
+def _exact_penalties(gamma: float | FloatArray, lengths: FloatArray) -> list[Fraction]:
+    """Return the factors of the squared coefficients, from the scales of the columns."""
+    each = np.broadcast_to(gamma, len(lengths)).tolist()
+    return [Fraction(weight) / 2 * Fraction(s) ** 2 for weight, s in zip(each, lengths.tolist(), strict=True)]
 
 
 def _fit_of_few_rows(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from every_support import brute_force_cell, brute_force_cv_error
@@ -9,6 +12,7 @@ from exact import ExactProblem
 
 from sparsecv_mio.problem.objective import (
     fit,
+    fit_bounded_ridge,
     held_out_error,
     r_squared,
     scales,
@@ -164,3 +168,24 @@ def test_digits_of_fewer_rows_than_columns() -> None:
     value, error = exact.of_support(gamma, range(5))
     assert model.objective == pytest.approx(float(value), rel=1e-9)
     assert held_out_error(model, X, y, np.arange(4, 8)) / 4.0 == pytest.approx(float(error), rel=1e-9)
+
+
+@pytest.mark.parametrize("intercept", ["fold", "none"])
+def test_a_nearly_perfect_fit_at_a_bound_keeps_its_digits(intercept: str) -> None:
+    """Floats leave few digits of residuals of 1e-10; the fractions of the definition give all of them."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(8, 2))
+    y = X @ [0.5, -1.0] + 1e-13 * rng.normal(size=8)
+    ends = np.array([-np.inf, -np.inf]), np.array([0.5 - 1e-10, np.inf])
+    made = fit_bounded_ridge(X, y, [0, 1], 0.0, ends, scale="none", intercept=intercept)
+    x, t = ([Fraction(v) for v in column.tolist()] for column in (X[:, 1], y))
+    t = [target - Fraction(float(ends[1][0])) * Fraction(v) for target, v in zip(t, X[:, 0].tolist(), strict=True)]
+    if intercept == "fold":
+        x, t = ([value - sum(values) / 8 for value in values] for values in (x, t))
+    b = sum(map(operator.mul, x, t)) / sum(map(operator.mul, x, x))
+    residuals = [target - b * value for target, value in zip(t, x, strict=True)]
+    assert made.is_exact and made.beta.tolist() == [float(ends[1][0]), float(b)]
+    assert made.objective == pytest.approx(float(sum(e * e for e in residuals)), rel=1e-14)
+    assert made.residuals(X, y, np.arange(8)) * made.coordinates.y_unit == pytest.approx(
+        [float(e) for e in residuals], rel=1e-14
+    )
