@@ -532,6 +532,12 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         return self.least or self
 
     @property
+    def has_wide_ties(self) -> bool:
+        """True if ties leave a certified choice a wider interval than the requested gap."""
+        best = self.certificate
+        return self.status == "proved" and best.tie_width > self.request.gap * best.upper
+
+    @property
     def own_row(self) -> TableRow | None:
         """The row of the table with the reported pair and the interval of its CV error."""
         return next((row for row in self.table if (row.gamma, row.tau) == (self.gamma, self.tau)), None)
@@ -560,9 +566,10 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         model = f"{averaged} is used for predictions" if averaged else ""
         error = "CV error" if self.loss.is_quadratic else self.loss.target.cv_error
         reported = f"{pair_in_words(self, error)}{nested}{model}"
+        status = f"{self.status} except for ties" if self.has_wide_ties else self.status
         if self.least is None:
-            return "", f"{self.status}: {reported}"
-        minimum = f"{self.status}, minimum CV error: {pair_in_words(self.least, error)}"
+            return "", f"{status}: {reported}"
+        minimum = f"{status}, minimum CV error: {pair_in_words(self.least, error)}"
         unsettled = "" if self.is_settled else " (choice not certified)"
         return minimum, f"reported by {self.rule}{unsettled}: {reported}"
 

@@ -295,7 +295,7 @@ def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
     return {
         "weighed": stable.chosen if stable and stable.chosen and stable.chosen.weight else None,
         "reason": "the search ended without a proof" if has_stopped else record_tables.MEANING[record.status][1],
-        "space": _use_symbols(record_words.search_space(record)), "has_wide_ties": record_tables.has_wide_ties(record),
+        "space": _use_symbols(record_words.search_space(record)), "has_wide_ties": record.has_wide_ties,
         "n_models": int(np.isfinite(errors).sum()), "n_unsolved": int((~record.chosen_folds.decided).sum()),
         **_describe_draws(record),
         "edges": [_use_symbols(re.split("; try|: ", hint)[0]) for hint in record_words.edge_hints(record)],

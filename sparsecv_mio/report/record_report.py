@@ -371,7 +371,7 @@ def proved_sentences(record: Record) -> list[str]:
         lines.append(f"The CV error of the reported pair is at most {format_upper(own.upper, digits)}.")
     if record.status == "proved":
         gap = f"up to a relative gap of {format_number(best.gap, 2)}" if best.gap > 0.0 else "up to rounding"
-        ties = ", which is due to tied subsets" if record_tables.has_wide_ties(record) else ""
+        ties = ", which is due to tied subsets" if record.has_wide_ties else ""
         lines.append(f"Therefore {_least_pair(record)} has the minimum CV error, {gap}{ties}.")
     if record.least is not None and record.is_settled:
         lines.append(f"The reported pair is the choice of {record.rule}.")

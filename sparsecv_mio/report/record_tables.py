@@ -130,7 +130,7 @@ def _print_pair(console: Console, record: records.Record) -> None:
     unit, least, reason = restrictions_of(record).unit_of_tau, record.least, _uncertified_reason(record)
     reported = layout.pair(record.tau, record.gamma, unit)
     gap, pairs = layout.gap_in_words(record.request.gap), record_words.n_unsolved_pairs(record)
-    if has_wide_ties(record):
+    if record.has_wide_ties:
         gap += ", except for ties"
     colour = MEANING["limit" if pairs else record.status][2]
     if least is None:
@@ -167,7 +167,14 @@ def interval_lines(record: records.Record) -> list[str]:
     bounded, easy = sum(piece.lower > 0.0 for piece in pieces), sum(piece.supports is None for piece in pieces)
     partition = f"{several(len(pieces), 'piece')} of the interval of gamma (over all tau)"
     known = "each with" if bounded == len(pieces) else f"{bounded:,} with"
-    return [f"{partition}, {known} a lower bound above 0; {easy:,} of these bounds come from training losses alone"]
+    lines = [f"{partition}, {known} a lower bound above 0; {easy:,} of these bounds come from training losses alone"]
+    target = (1.0 - record.request.gap) * record.upper
+    is_open = [piece for piece in pieces if piece.lower < target and record.status != "proved"]
+    if is_open:
+        ends = [end for piece in is_open for end in (piece.low, piece.high)]
+        where = f"tau {record_words.span({piece.tau for piece in is_open})}, gamma {record_words.span(ends)}"
+        lines.append(f"not excluded: {several(len(is_open), 'piece')} ({where})")
+    return lines
 
 
 def describe_model_space(record: AnyMultiRecord) -> str:
@@ -237,7 +244,7 @@ def _certified_lines(record: records.Record, digits: int) -> list[str]:
         return [f"minimum CV error {scope}: no certified bound"]
     ends = format_interval(certificate.lower, certificate.upper, digits)
     lines = [f"minimum CV error {scope}: in {ends} (certified, relative gap {format_number(certificate.gap, 2)})"]
-    if has_wide_ties(record):
+    if record.has_wide_ties:
         lines.append(
             "ties: in some fold, subsets with the same training error have different held-out errors; this widens the "
             f"interval by up to {format_number(certificate.tie_width, digits)}, and the reported pair has the smallest "
@@ -248,12 +255,6 @@ def _certified_lines(record: records.Record, digits: int) -> list[str]:
         where = f"tau = {loosest.tau}, gamma = {format_number(loosest.gamma)}"
         lines.append(f"the lower bound is set by {where} (not yet excluded)")
     return list(filter(None, (own, *lines) if record.least is not None else (*lines, own)))
-
-
-def has_wide_ties(record: records.Record) -> bool:
-    """Return True if ties leave a certified choice a wider interval than the requested gap."""
-    best = record.certificate
-    return record.status == "proved" and best.tie_width > record.request.gap * best.upper
 
 
 def own_line(record: records.Record, digits: int) -> str:

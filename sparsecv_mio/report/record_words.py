@@ -83,9 +83,9 @@ def span(values: Collection[float]) -> str:
 
 
 def open_rows(record: Record) -> list[TableRow]:
-    """Return the pairs that may still have the minimum CV error, without the best one found."""
-    chosen = (record.certificate.gamma, record.certificate.tau)
-    return [row for row in record.table if row.status == "open" and (row.gamma, row.tau) != chosen]
+    """Return the pairs of a grid that may still have the minimum CV error, without the best one found."""
+    chosen, rows = (record.certificate.gamma, record.certificate.tau), record.table if record.continuous is None else ()
+    return [row for row in rows if row.status == "open" and (row.gamma, row.tau) != chosen]
 
 
 def region_lines(record: Record) -> list[str]:
@@ -320,6 +320,8 @@ def _change(record: Record, stable: Stability, data: Dataset | None) -> str:
     losses, unit = record.loss.target.losses, record.data.unit_of_errors
     share = f" ({100.0 * stable.instability / record.cv_error:.0f}% of the CV error)" if record.cv_error > 0.0 else ""
     ends = f"; this change is certified in {format_interval(stable.instability_lower, stable.instability_upper, 4)}"
+    if stable.instability == 0.0 and not stable.estimate:
+        return f"most influential fold: none; holding out a fold does not change the {losses}"
     name = fold_name(record.folds.spec, data, stable.fold) if data is not None else ""
     which = f"fold {stable.fold + 1} of {record.folds.k:,}{f' ({name})' if name else ''}"
     rows = "only on the rows before it" if is_in_time_order(record) else "without its rows"
@@ -601,6 +603,8 @@ def _gamma_hint(record: Record) -> str:
         return ""
     near = 1.0 if every is None else (most / least) ** AT_AN_END
     best = record.certificate  # a rule prefers large gammas, so its pair may well be at an edge
+    if best.tau == 0 or (best is record and not record.support):  # gamma has no effect on a model without features
+        return ""
     is_smallest = best.gamma <= least * near and least > SLIGHT_RIDGE
     if is_largest := best.gamma * near >= most:
         low, high = least, most * DECADE
@@ -610,7 +614,8 @@ def _gamma_hint(record: Record) -> str:
         return ""
     wider = f"{low:.4g}{RANGE_SIGN}{high:.4g}" if every is not None else extend_gammas(gammas, upwards=is_largest)
     end = "largest" if is_largest else "smallest"
-    return f"{_edge(record, 'gamma')} is the {end} of the grid; try --gamma {wider}"
+    space = "grid" if every is None else "interval"
+    return f"{_edge(record, 'gamma')} is the {end} of the {space}; try --gamma {wider}"
 
 
 def extend_gammas(gammas: Sequence[float], upwards: bool) -> str:

@@ -513,7 +513,9 @@ def solve_interval(running: IntervalSearch, at: Callable[[float, Deadline], Reco
     record = at(gamma, deadline.next_part(seconds_for_model(deadline)))
     if min(record.tau, q) != size:  # as good, or the model had no time: the curve is of the tau reported
         continuous = make_continuous_record(running, pieces, min(record.tau, q), deadline.has_expired)
-    lower = min(record.lower, *(piece.lower for piece in continuous.pieces))
+    # Every tau and gamma, also the evaluated ones, is in a piece, so the smallest bound of a piece is a bound on the
+    # minimum over the interval. The lower bound of the evaluated pairs, which may be 0 after a limit, adds nothing.
+    lower = min(record.cv_error, *(piece.lower for piece in continuous.pieces))
     gap = relative_gap(lower, record.upper)
     width = running.question.options.gap * record.upper + record.tie_width + record.allowance
     proved = np.isfinite(record.upper) and record.upper - lower <= width

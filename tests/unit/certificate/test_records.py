@@ -268,6 +268,8 @@ def test_records_are_short_on_a_screen_and_long_in_a_frame() -> None:
         repr(dataclasses.replace(record, least=None))
         == "Record(proved: tau=1, gamma=0.1, CV error 2 in [1.9999, 2.0001])"
     )
+    tied = dataclasses.replace(record, least=None, tie_width=0.5)
+    assert repr(tied).startswith("Record(proved except for ties: tau=1")
     frame = record.to_frame()
     assert frame.shape == (2, len(dataclasses.fields(record.table[0]))) and frame.status.tolist() == ["decided", "open"]
     lines = record.summary().splitlines()

@@ -63,6 +63,25 @@ def test_the_part_is_named_by_its_sides() -> None:
     assert span({4}) == "4" and span([2, 7]) == "2:7"
 
 
+def test_a_model_without_features_has_no_hint_on_gamma_and_no_influential_fold() -> None:
+    record = solve(data(), folds="5", gammas=[0.1, 1.0], taus=0, intercept="none", threads=1)
+    assert record.support == () and hints(record) == []
+    assert stability_lines(record) == [
+        "most influential fold: none; holding out a fold does not change the squared errors"
+    ]
+    fitted = solve(data(), folds="5", gammas=[0.1, 1.0], taus=0, threads=1)  # the mean depends on the fold
+    assert hints(fitted) == [] and "most influential fold: fold " in stability_lines(fitted)[-1]
+
+
+def test_a_hint_at_an_end_of_an_interval_names_the_interval() -> None:
+    record = solve(data(), folds="5", gammas="0.5..1", taus=[1, 2], threads=1)
+    gamma = [hint for hint in hints(record) if "gamma" in hint]
+    assert gamma == ["the best gamma is the smallest of the interval; try --gamma 0.05..1"]
+    assert record.continuous is not None
+    inside = replace(record, gamma=0.7)
+    assert not any("gamma" in hint for hint in hints(inside))
+
+
 def test_folds_that_chose_other_features_are_counted() -> None:
     record = solve(data(), folds="5", gammas=0.1, taus=2, threads=1)
     every, change = stability_lines(record)

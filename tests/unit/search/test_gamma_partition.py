@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,11 +13,16 @@ from every_gamma import EveryGamma
 from interval_problem import interval_problem
 
 from sparsecv_mio import Dataset, cross_validate
+from sparsecv_mio.certificate.parts import relative_gap
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.folds import folds_from_labels
+from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.model_space import GammaInterval
+from sparsecv_mio.report.record_report import open_sentences
+from sparsecv_mio.report.record_tables import interval_lines
+from sparsecv_mio.report.record_words import open_rows, region_lines
 from sparsecv_mio.search.api import answer
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.every_gamma import gamma_partition
@@ -230,3 +236,33 @@ def test_the_curve_is_of_the_tau_that_is_reported() -> None:
             grid = cross_validate(data, one.folds, gammas=gammas, taus=[tau], gap=0.0, method="grid")
             errors = [row.cv_error for row in sorted(grid.table, key=lambda row: row.gamma)]
             assert errors == pytest.approx([found.curve_errors[i] for i in some], rel=1e-7)
+
+
+@pytest.mark.parametrize("seed", [7, 8, 9])
+def test_the_bound_over_the_interval_is_that_of_its_pieces_if_no_pair_has_a_bound(seed: int) -> None:
+    """After a limit the evaluated pairs may have the bound 0, while every piece has a bound above 0."""
+    one, taus, gammas = interval_problem(seed, "4"), [1, 2, 3], GammaInterval(0.01, 2.0)
+    data, options = one.data.dataset, SearchOptions(gap=1e-2)
+    question = Question(data, one.folds, gammas, taus, options)
+    truth = EveryGamma(data.X, data.y, one.folds, taus).least(0.01, 2.0, 400)
+    for steps in (0, 3, 10**6):
+
+        def at(gamma: float, deadline: Deadline) -> Record:
+            stop = threading.Event()
+            stop.set()
+            return cross_validate(data, one.folds, gammas=[gamma], taus=taus, gap=1e-2, stop=stop)
+
+        running = IntervalSearch(question, gammas, taus, Deadline(None, None))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(gamma_partition, "MOST_PIECES", steps)
+            record = gamma_partition.solve_interval(running, at)
+        found = record.continuous
+        assert found is not None and min(row.lower for row in record.table) == 0.0 and record.status != "proved"
+        assert record.lower == min(record.cv_error, *(piece.lower for piece in found.pieces))
+        assert 0.0 < record.lower <= truth * (1.0 + 1e-9) and verify(record, data, one.folds).ok
+        wrong = replace(record, lower=truth * 1.01, gap=relative_gap(truth * 1.01, record.upper))
+        assert "lower" in {failure.field for failure in verify(wrong, data, one.folds).failures}
+        assert open_rows(record) == [] and not any("other pairs" in line for line in region_lines(record))
+        is_open = [piece for piece in found.pieces if piece.lower < (1.0 - 1e-2) * record.upper]
+        assert interval_lines(record)[1].startswith(f"not excluded: {several(len(is_open), 'piece')} (tau ")
+        assert len(open_sentences(record)) == len(set(open_sentences(record)))
