@@ -203,7 +203,8 @@ class Processes:
             from loky import ProcessPoolExecutor
         except ImportError:
             raise BackendUnavailable("several processes need loky: pip install loky") from None
-        warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # a worker that grew
+        # loky replaces a worker between two tasks if kernels of further kinds of problems add 300 MB; no task is lost
+        warnings.filterwarnings("ignore", "A worker (stopped|was restarted) while some jobs")
         with block_interrupts(), _ignore_tracker_warnings():
             self._pool: Executor = ProcessPoolExecutor(
                 workers, env=ONE_THREAD, initializer=_begin_process, initargs=(os.getpid(), shared)

@@ -286,9 +286,9 @@ def plot(
 
     place = figure_place(record, data, out)
     if Path(record).suffix.lower() in TABLES:
-        return draw_file(lambda: save(asked.figure(record, chosen), place), place, out)
+        return draw_file(lambda: save(asked.figure(record, chosen), place), place)
     if any((*astuple(asked), *astuple(chosen))):
         raise BadInput(
             f"{record} is not a table of runs; --kind and its options require a table that `sparsecv collect` wrote"
         )
-    return draw_record(record, data, panel, place, out)
+    return draw_record(record, data, panel, place)

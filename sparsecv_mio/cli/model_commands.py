@@ -458,7 +458,10 @@ def export(
     total = loss.target.total
     total += " (weighted by row)" if weights is not None else ""
     meaning = f"{to}: {total} + (gamma/2) ||b||^2 = {offset!r} + {factor!r} * (objective of the exported model)"
-    lines = f"{meaning}, where b are coefficients of scaled columns\n{describe_export(to, piecewise, missed, loss)}"
+    lines = (
+        f"{meaning}, where b are coefficients of scaled columns\n{describe_export(to, piecewise, missed, loss)}\n"
+        "the objective that a solver returns may be below or above the minimum, by the tolerances of the solver"
+    )
     return ending.deliver(0, lambda screen: screen.print(lines, markup=False, soft_wrap=True))
 
 

@@ -194,6 +194,7 @@ def _advise_proof(stored: StoredRecord, dataset: Dataset, report: VerifyReport) 
     """Return the commands that prove what `verify` cannot, or why there is no proof; empty for other records."""
     from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, PathRecord
     from sparsecv_mio.certificate.records import Record
+    from sparsecv_mio.certificate.restrictions import restrictions_of
     from sparsecv_mio.proofs.proof_writing import refuse_unsupported_record
 
     if isinstance(stored, NearRecord | CommonRecord) or "not verified (p >" not in report.caveat:
@@ -205,7 +206,9 @@ def _advise_proof(stored: StoredRecord, dataset: Dataset, report: VerifyReport) 
     except OutOfTime:
         return f"{advice}, if the search ends with a certified choice"
     except BadInput as error:
-        return f"no proof can verify the optimality of this record. {error}"
+        reason, restrictions = str(error).partition("; leave out one of the two")[0], restrictions_of(stored)
+        comparison = "; a search with another --backend is an independent comparison" if restrictions else ""
+        return f"no proof can verify the optimality of this record ({reason}){comparison}"
     return advice
 
 
@@ -518,7 +521,7 @@ def report(
     if place == "-":
         return _print_lines([text])
     write_text(place, [text], "report", through=True)
-    return 0 if out else ending.deliver(0, lambda screen: screen.print(f"report: {place}", soft_wrap=True))
+    return ending.deliver(0, lambda screen: screen.print(f"report: {place}", soft_wrap=True))
 
 
 CITE_CODES = "Exit codes: 0 printed, 2 bad input."
@@ -586,7 +589,7 @@ def plot(
     The figure of a record shows the CV error by tau, the CV error of every pair, how often each feature is selected,
     and the coefficients. The figure of a trace shows the certified bounds over time and the interval of every tau.
     """
-    return draw_record(record, data, panel, figure_place(record, data, out), out)
+    return draw_record(record, data, panel, figure_place(record, data, out))
 
 
 def figure_place(record: str, data: str | None, out: str | None) -> str:
@@ -596,7 +599,7 @@ def figure_place(record: str, data: str | None, out: str | None) -> str:
     return place
 
 
-def draw_file(draw: Callable[[], None], place: str, out: str | None) -> int:
+def draw_file(draw: Callable[[], None], place: str) -> int:
     """Draw a figure into its file; return the exit code.
 
     Parameters
@@ -604,9 +607,7 @@ def draw_file(draw: Callable[[], None], place: str, out: str | None) -> int:
     draw : callable
         Function that draws and writes the figure.
     place : str
-        File of the figure, which is printed if `out` does not name it.
-    out : str or None
-        Value of `--out`.
+        File of the figure, which is printed.
     """
     from sparsecv_mio.report.figures import check_plot
 
@@ -614,10 +615,10 @@ def draw_file(draw: Callable[[], None], place: str, out: str | None) -> int:
     replaced = " (replaced an older file)" if Path(place).exists() else ""
     with ending.print_warnings():
         draw()
-    return 0 if out else ending.deliver(0, lambda screen: screen.print(f"figure: {place}{replaced}", soft_wrap=True))
+    return ending.deliver(0, lambda screen: screen.print(f"figure: {place}{replaced}", soft_wrap=True))
 
 
-def draw_record(record: str, data: str | None, panel: str, place: str, out: str | None) -> int:
+def draw_record(record: str, data: str | None, panel: str, place: str) -> int:
     """Draw a record or a trace into a file; return the exit code.
 
     Parameters
@@ -628,8 +629,8 @@ def draw_record(record: str, data: str | None, panel: str, place: str, out: str 
         File of its data.
     panel : str
         Picture of a record, one of `PANELS`.
-    place, out : str
-        File of the figure, and value of `--out`, as for :func:`draw_file`.
+    place : str
+        File of the figure.
     """
     from sparsecv_mio.search.observers import is_trace, read_trace
 
@@ -649,4 +650,4 @@ def draw_record(record: str, data: str | None, panel: str, place: str, out: str 
             raise BadInput(f"{record} cannot be read as a trace or a record: {error}") from None
         save(draw_panel(stored, panel, read_to_draw(data, stored) if data else None), place)
 
-    return draw_file(draw, place, out)
+    return draw_file(draw, place)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -53,6 +56,18 @@ def test_work_in_a_thread_hands_over_its_result_and_its_error() -> None:
     assert call_in_thread(threading.current_thread) is not threading.current_thread()
     with pytest.raises(ZeroDivisionError):
         call_in_thread(lambda: 1 // 0)
+
+
+def test_a_worker_that_grew_is_replaced_without_a_warning() -> None:
+    """The limit makes loky replace the worker after its second task, more than a second after its first one."""
+    code = (
+        "import os, time\nfrom sparsecv_mio.parallel import Processes\nprocesses = Processes(1)\n"
+        "tasks = [processes.submit(time.sleep, 1.2) for _ in range(4)]\n"
+        "print([task.result() for task in tasks], len({processes.submit(os.getpid).result()}))\nprocesses.end()"
+    )
+    limit = {**os.environ, "LOKY_MAX_MEMORY_LEAK_SIZE": "-1e15"}
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=limit, check=True)
+    assert ended.stdout == "[None, None, None, None] 1\n" and ended.stderr == ""
 
 
 def test_an_error_of_a_fold_comes_out() -> None:

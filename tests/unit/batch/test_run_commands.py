@@ -113,6 +113,20 @@ def test_tasks_are_counted_by_what_came_of_them() -> None:
     )
 
 
+def test_an_estimate_is_withdrawn_once_it_has_passed() -> None:
+    """Tasks of 1 s before a task that compiles: the line said "about 2 s left" for half a minute."""
+    counted = TaskCounts(12, [], 2)
+    counted.states.update(["done"] * 9)
+    counted.task_seconds = 9.0
+    assert counted.line().endswith("; about 2 s left")
+    counted.latest -= 12.0
+    assert counted.remaining_seconds is None and "no task has ended for 12 s" in counted.line()
+    counted = TaskCounts(1000, [], 2)
+    counted.states.update(["done"] * 9)
+    counted.task_seconds, counted.latest = 9.0, counted.latest - 12.0
+    assert counted.line().endswith("; about 496 s left")
+
+
 def test_why_no_task_has_ended_yet_is_said() -> None:
     counted = TaskCounts(10, [], 3)
     assert counted.line().endswith(

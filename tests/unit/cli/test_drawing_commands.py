@@ -32,6 +32,7 @@ def test_the_format_is_that_of_the_file(record: Path, tmp_path: Path, capsys: Sa
     for name, start in (("a.md", "# Best"), ("a.tex", "% Best")):
         assert run(["report", str(record), "--data", str(PROSTATE), "-o", str(tmp_path / name)]) == 0
         assert (tmp_path / name).read_text().startswith(start)
+        assert capsys.readouterr().out == f"report: {tmp_path / name}\n"
     assert "MAE of held-out rows" in (tmp_path / "a.md").read_text()
     assert run(["report", str(record), "-o", "-"]) == 0
     assert capsys.readouterr().out.startswith("<!DOCTYPE html>")

@@ -130,6 +130,10 @@ def test_check_and_verify_name_each_other(tmp_path: Path, capsys: pytest.Capture
         (["path", "--tau", "1", "--gamma", "1"], "`path --proof PROOF` and"),
         (["solve", "--tau", "1", "--gamma", "1", "--folds", "2"], "`solve --proof PROOF` and"),
         (["solve", "--tau", "1", "--gamma", "1..1.1", "--folds", "2"], "--proof: not supported with an interval of "),
+        (
+            ["solve", "--tau", "1", "--gamma", "1", "--folds", "2", "--at-most", "1:x0,x1"],
+            "other than --adjust, --force-out and --count); a search with another --backend is an independent",
+        ),
         (["near", "--tau", "1", "--gamma", "1", "--folds", "2"], ""),
     ],
 )
@@ -144,6 +148,7 @@ def test_verify_advises_a_proof_that_the_command_of_the_record_can_write(
     assert run(["verify", record, place]) == 0
     hints = [line for line in capsys.readouterr().out.splitlines() if line.startswith("hint")]
     assert len(hints) == bool(words) and all(words in hint for hint in hints)
+    assert not any("leave out" in hint for hint in hints)  # the record exists already
 
 
 GRID = ["--gamma", "0.1,1", "--tau", "1:3", "--folds", "5"]
