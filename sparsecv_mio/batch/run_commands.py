@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 SHOWN_TASKS = 20
-MIN_SILENT_SECONDS = 30.0  # seconds without a finished task before a longer estimate of the rest is withdrawn
+MIN_SILENT_SECONDS = 10.0  # seconds without a finished task before the estimate of the remaining time is withdrawn
 MAX_TASK_RATIO = 3.0  # longest time without a finished task, in mean times of the finished tasks, with an estimate
 FIRST_USE = (
     "the first use of each kind of problem starts by compiling, for a minute or two"  # shown until a task has ended
@@ -176,9 +176,7 @@ class TaskCounts:
         """True if no task has ended for so long that the times of earlier tasks do not predict the next one."""
         total = self.latest - self.began if self.workers is None else self.task_seconds
         expected = total / max(1, self.n_outcomes - self.before)
-        all_others = expected * (self.total - self.n_outcomes) / max(1, min(self.workers or 1, self.total))
-        longest = max(min(MIN_SILENT_SECONDS, all_others), MAX_TASK_RATIO * expected)
-        return time.monotonic() - self.latest > longest
+        return time.monotonic() - self.latest > max(MIN_SILENT_SECONDS, MAX_TASK_RATIO * expected)
 
     @property
     def remaining_seconds(self) -> float | None:
