@@ -201,8 +201,8 @@ class GridSearch(Watched):
         """Number of subproblems solved by trees; if MIOs are counted, number of those given to branch and bound."""
         cells, tries = self.state.cells, self.state.tried.tree_tries
         if not self.plan.counts_mios:
-            return int(np.asarray(cells.decided & cells.branched).sum())
-        return int(self.state.tried.n_mios) + int(np.asarray(cells.decided & cells.branched & (tries == 0)).sum())
+            return int((cells.decided & cells.branched).sum())
+        return int(self.state.tried.n_mios) + int((cells.decided & cells.branched & (tries == 0)).sum())
 
     def progress(self) -> Progress:
         """Return the progress of the search."""

@@ -238,18 +238,17 @@ class Plan:
     @classmethod
     def _make_single_size_plan(cls, context: Context, full: FoldProblem) -> Plan:
         """Return the plan for problems whose sizes are solved one by one: logistic and Poisson loss."""
-        folds, q = context.folds, context.data.q
-        lists = Capability.HELD_OUT_LISTS in full.capabilities
-        lists = lists and folds.k >= FEWEST_FOLDS and bool(folds.scores_all_left_out.all())
+        folds, q, can = context.folds, context.data.q, full.capabilities
+        has_many_folds = folds.k >= FEWEST_FOLDS and bool(folds.scores_all_left_out.all())
         return cls(
             n_threads=context.threads,
-            lists_held_out=lists,
-            holds_out=Capability.HOLD_OUT in full.capabilities,
+            lists_held_out=Capability.HELD_OUT_LISTS in can and has_many_folds,
+            holds_out=Capability.HOLD_OUT in can,
             searches_folds_first=q > SMALL and q * MIN_ROWS_OF_COLUMN > folds.least_training and folds.k <= FEW_FOLDS,
-            searches_all_folds=Capability.FOLD_SEARCHES in full.capabilities and q > SMALL and folds.k <= FEW_FOLDS,
-            relaxes_full_data=Capability.FULL_DATA_RELAXATIONS in full.capabilities,
+            searches_all_folds=Capability.FOLD_SEARCHES in can and q > SMALL and folds.k <= FEW_FOLDS,
+            relaxes_full_data=Capability.FULL_DATA_RELAXATIONS in can,
             single_sizes=tuple(t for t, size in enumerate(context.grid.taus.tolist()) if full.has_one_support(size)),
-            weighs_held_out=folds.k <= FEW_FOLDS,
+            weighs_held_out=Capability.WEIGHTED_RELAXATIONS in can and folds.k <= FEW_FOLDS,
             full_data_folds=min(folds.k, 8),
             weighted_pairs=len(LEFT_OUT_WEIGHTS) * len(context.grid.gammas),
         )

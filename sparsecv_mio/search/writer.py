@@ -224,7 +224,7 @@ class Writer:
     def _raise_rows(self, g: int, taus: np.ndarray, full_lower: np.ndarray) -> None:
         """Raise the lower bounds of some sizes at a gamma, fold by fold."""
         state, place = self.state, np.s_[g, taus] if len(taus) > 1 else np.s_[g, int(taus[0]), :][:2]
-        upper = np.asarray(state.objective_upper[place]).reshape(len(taus), -1)
+        upper = state.objective_upper[place].reshape(len(taus), -1)
         bounds = training_loss_bound(full_lower[:, None], upper, state.slip)
         bounds = np.where(state.context.folds.scores_all_left_out, bounds, 0.0)
         for fold, weighted in state.weighted.items():

@@ -199,7 +199,7 @@ class SmoothAverageFits(AverageFits):
         # subproblems store losses after a few steps, which differ between equal pairs: so these are losses of fits
         data, plan, losses = self.context.data, self.context.folds, np.array(cells.nominal[pairs][:, wanted])
         for here, g, t in zip(losses, *pairs, strict=True):
-            gamma, numbers = float(self.context.grid.gammas[g]), np.asarray(cells.support[g, t])[wanted]
+            gamma, numbers = float(self.context.grid.gammas[g]), cells.support[g, t][wanted]
             for number in np.unique(numbers[numbers >= 0]).tolist():
                 at, support = np.flatnonzero(numbers == number), cells.pool.supports[number]
                 here[at] = held_out_losses_at_fits(data, plan, support, gamma, wanted[at], over, over)

@@ -70,7 +70,7 @@ def _widest_of_lowest(state: GridState, plan: Plan, running: Sequence[Step]) -> 
     for pair in (pairs[0], now.best, *pairs[1:]):
         folds = state.open_folds(pair, 0)
         if len(folds):
-            width = np.asarray(cells.upper[pair])[folds] - np.asarray(cells.lower[pair])[folds]
+            width = cells.upper[pair][folds] - cells.lower[pair][folds]
             widest = folds[np.argsort(-width, kind="stable")].tolist()
             steps = SubproblemTrees().steps_of_folds(state, plan, pair, widest, 0)
             yield from islice(idle_steps(steps, running), max(plan.n_threads - len(running), 0))

@@ -100,7 +100,7 @@ def _round_of_sizes(state: GridState, plan: Plan, now: OpenPairs, sizes: IntArra
         is_yielded = True
         yield step
     deferred = now.may_be_excluded if tries == 0 else np.zeros_like(now.pairs)
-    cells = now.cells & ~deferred[:, :, None] & (np.asarray(state.tried.tree_tries) <= tries)
+    cells = now.cells & ~deferred[:, :, None] & (state.tried.tree_tries <= tries)
     for t in sizes.tolist() if not is_yielded else ():
         winner = find_winner_of_sizes(state, t)
         for pairs in (_mask(cells, winner) if winner[1] == t else cells & False, _size(cells, t)):

@@ -44,7 +44,7 @@ def first_supports(
 
 def _small_sizes(state: GridState, plan: Plan) -> Iterator[Step]:
     """Yield trees of the sizes with few supports: first of the pair with the best estimate of each size, then all."""
-    cells = state.unexcluded_by_size() & (np.asarray(state.tried.tree_tries) == 0)
+    cells = state.unexcluded_by_size() & (state.tried.tree_tries == 0)
     for t in plan.small_sizes:
         pair = find_winner_of_sizes(state, t, t)
         if cells[pair].any() and not np.isfinite(state.cells.upper[pair]).all():

@@ -103,7 +103,7 @@ def _trees_of_winner(state: GridState, plan: Plan) -> Iterator[Step]:
         yield LeftOutTrees().step(state, plan, g, [t], max(int(state.tried.full_nodes[g]), 1))
     elif state.tried.lowest_tries[g, t] == 0:
         untried = np.zeros(state.context.shape, dtype=bool)
-        untried[g, t] = state.open[g, t] & (np.asarray(state.tried.tree_tries[g, t]) == 0)
+        untried[g, t] = state.open[g, t] & (state.tried.tree_tries[g, t] == 0)
         yield from SubproblemTrees().steps_by_fold(state, plan, untried, 0)
 
 

@@ -82,16 +82,15 @@ class SmoothProblem(FoldProblem):
 
     @property
     def capabilities(self) -> Capability:
-        """Capabilities of the problem beyond `solve`, `fit` and `enclose`; with terms of several columns only these."""
+        """Capabilities of the problem beyond `solve`, `fit` and `enclose`; fewer with terms of several columns."""
+        capabilities = Capability.WEIGHTED_RELAXATIONS
         if self.subsets.terms:
-            return Capability.NONE
-        if self.fold != ALL_ROWS:
-            return Capability.WEIGHTED_RELAXATIONS
-        wide = np.count_nonzero(self.subsets.fits.copies) > WIDE
-        relaxes = Capability.NONE if wide else Capability.FULL_DATA_RELAXATIONS
-        if self.data.dataset.has_scales_of_folds:
-            return relaxes
-        return Capability.HELD_OUT_LISTS | Capability.HOLD_OUT | relaxes
+            return capabilities
+        if np.count_nonzero(self.subsets.fits.copies) <= WIDE:
+            capabilities |= Capability.FULL_DATA_RELAXATIONS
+        if not self.data.dataset.has_scales_of_folds:
+            capabilities |= Capability.HELD_OUT_LISTS | Capability.HOLD_OUT
+        return capabilities
 
     def _with_supports(self, supports: Sequence[IntArray] = ()) -> GlmSubsets:
         """Return the subsets with some warm starts only, without the supports and fits of earlier calls."""

@@ -111,7 +111,7 @@ class FoldSamples:
         ):
             return
         gammas = np.flatnonzero(wanted.any(axis=1)).tolist()
-        folds = np.flatnonzero(~np.asarray(state.cells.decided).all(axis=(0, 1))).tolist()
+        folds = np.flatnonzero(~state.cells.decided.all(axis=(0, 1))).tolist()
         starts = {g: tuple(state.full_support((g, t)) for t in taus) for g in gammas}
         until = state.context.deadline.shorten_to_share(plan.search_share).remaining_seconds
         yield PairsStep(

@@ -284,7 +284,7 @@ def _target(state: GridState, plan: Plan, aim: Aim, tries: int, cutoffs: FloatAr
             return (g, last), float(np.max(reached[reached <= uppers[last]]))
     elif not is_tried[t]:
         lower_sums = state.bounds().lower[g]
-        sums_lower = np.asarray(state.cells.lower[aim.pair]) + np.asarray(state.objective_upper[aim.pair])
+        sums_lower = state.cells.lower[aim.pair] + state.objective_upper[aim.pair]
         for last in np.flatnonzero((lower_sums < aim.cutoff) & ~is_tried)[::-1].tolist():
             rise = np.maximum(uppers[last] - sums_lower, 0.0).sum()  # the bound at a larger size may be too weak
             if last >= t and rise >= plan.rise_share * (aim.cutoff - lower_sums[t]):

@@ -69,7 +69,7 @@ class LeftOutTrees:
             self.name, gamma, tuple(taus), ALL_FOLDS, tuple(int(state.context.grid.taus[t]) for t in taus),
             node_limit=node_limit, n_threads=plan.n_threads,
             supports=[(support, t) for t, tried in zip(taus, by_size, strict=True) for support in tried],
-            is_open=~np.asarray(state.cells.final[gamma]) if node_limit else np.zeros((0, 0), dtype=bool),
+            is_open=~state.cells.final[gamma] if node_limit else np.zeros((0, 0), dtype=bool),
             full_lower=np.array([subset.lower for subset in state.full_subsets(gamma)]), streams=plan.streams_folds,
         )  # fmt: skip
 

@@ -82,7 +82,7 @@ class FoldRelaxations:
         """Yield the folds of some pairs (G, T) that were not relaxed at their gamma."""
         if not plan.relaxes_folds or state.tried.is_fold_relaxed[wanted.any(axis=1)].all():
             return
-        is_new = wanted[:, :, None] & ~np.asarray(state.cells.final) & ~state.tried.is_fold_relaxed[:, None, :]
+        is_new = wanted[:, :, None] & ~state.cells.final & ~state.tried.is_fold_relaxed[:, None, :]
         folds = np.flatnonzero(is_new.any(axis=(0, 1)))
         n_gammas = max(int(is_new.any(axis=(1, 2)).sum()), 1)
         n_together = -(-plan.relaxations_at_once // n_gammas)
@@ -129,7 +129,7 @@ class FoldRoots:
         """Yield the folds of some pairs (G, T) whose trees have no root."""
         if not plan.grows_roots:
             return
-        is_new = wanted[:, :, None] & ~np.asarray(state.cells.final) & ~state.tried.has_root[:, None, :]
+        is_new = wanted[:, :, None] & ~state.cells.final & ~state.tried.has_root[:, None, :]
         for step in SubproblemTrees().steps_by_fold(state, plan, is_new, 0):
             yield replace(step, source=self.name, node_limit=plan.root_nodes, n_mios=0)
 

@@ -140,7 +140,7 @@ class GridState(SearchState):
 
     def pair_with_most_folds(self) -> Pair:
         """Return the pair with the most folds that show a loss; of several, the one with the smallest sum of losses."""
-        shown = np.asarray(self.cells.nominal)
+        shown = self.cells.nominal
         missing = ~np.isfinite(shown)
         sums, counts = np.where(missing, 0.0, shown).sum(axis=2), missing.sum(axis=2)
         counts = np.where(self.has_supports[:, None], counts, counts.max() + 1)
@@ -149,13 +149,11 @@ class GridState(SearchState):
 
     def open_folds(self, pair: Pair, max_tries: int = DONE) -> IntArray:
         """Return the open folds of a pair with at most `max_tries` trees."""
-        return np.flatnonzero(
-            ~np.asarray(self.cells.final[pair]) & (np.asarray(self.tried.tree_tries[pair]) <= max_tries)
-        )
+        return np.flatnonzero(~self.cells.final[pair] & (self.tried.tree_tries[pair] <= max_tries))
 
     def unsearched_folds(self, pair: Pair) -> IntArray:
         """Return the open folds of a pair that had no local search."""
-        return np.flatnonzero(~np.asarray(self.cells.final[pair]) & ~np.asarray(self.tried.is_searched[pair]))
+        return np.flatnonzero(~self.cells.final[pair] & ~self.tried.is_searched[pair])
 
     def warm_start_supports(self, pair: Pair, fold: int) -> tuple[IntArray, ...]:
         """Return supports of a subproblem, of its neighbours in gamma and tau, and of the full data."""

@@ -177,6 +177,7 @@ class EnumeratedProblem(FoldProblem):
         return np.zeros(objective_upper.shape), node_limit
 
     def bound_weighted(self, is_expired: IsExpired) -> np.ndarray:
+        assert Capability.WEIGHTED_RELAXATIONS in self.store.can
         from sparsecv_mio.bounds.closed_form import LEFT_OUT_WEIGHTS
 
         return np.zeros((len(LEFT_OUT_WEIGHTS), *self.store.context.shape[:2]))
@@ -247,6 +248,7 @@ def test_the_loop_solves_an_invented_problem(can: Capability, spec: str, monkeyp
     monkeypatch.setattr(grid_search, "make_problems", make)
     search = to_end(new_run(data, folds, Grid.of(GAMMAS, [1, 2, 3], P), gap=1e-6))
     sums, bounds = truth(made[-1]), search.state.bounds()
+    assert search.plan.weighs_held_out == (Capability.WEIGHTED_RELAXATIONS in can and Capability.SHARED_TREE not in can)
     assert search.state.is_certified(), can
     assert sums[search.state.reported_pair()] == pytest.approx(sums.min(), rel=1e-6)
     assert (bounds.lower <= sums * (1.0 + 1e-8)).all() and (sums <= bounds.upper * (1.0 + 1e-8)).all()
