@@ -131,13 +131,6 @@ class Deadline:
         """Release the reserved time for the work that follows."""
         self._kept = None
 
-    def shorten_to_share(self, share: float) -> Deadline:
-        """Return a deadline at a share of the time limit."""
-        earlier = self.sooner(1.0)
-        if math.isfinite(self.at):
-            earlier.at = min(self.at, self.began + share * (self.at - self.began))
-        return earlier
-
     def sooner(self, share: float) -> Deadline:
         """Return a deadline a share of the time limit from now on, or the present deadline if that is sooner."""
         earlier = Deadline(None, self.stop, self.began)
@@ -179,7 +172,11 @@ class Deadline:
     @property
     def remaining_seconds(self) -> float:
         """Seconds until the limit, at least 0; inf without a limit."""
-        return max(self.at - time.monotonic(), 0.0)
+        return self.seconds_until(1.0)
+
+    def seconds_until(self, share: float) -> float:
+        """Return the seconds until a share of the time limit has passed, at least 0; inf without a limit."""
+        return max(self.began + share * (self.at - self.began) - time.monotonic(), 0.0)
 
     @property
     def seconds(self) -> float:

@@ -57,7 +57,7 @@ class FoldSearches:
         sizes = grid.taus[wanted.any(axis=0)]
         if not plan.searches_all_folds or n_passes == DONE or not sizes.any():
             return
-        seconds = state.context.deadline.shorten_to_share(plan.search_share).remaining_seconds if n_passes else np.inf
+        seconds = state.context.deadline.seconds_until(plan.search_share) if n_passes else np.inf
         yield PassStep(
             self.name, -1, tuple(np.flatnonzero(wanted.any(axis=0)).tolist()), ALL_FOLDS, tuple(sizes.tolist()),
             n_threads=plan.n_threads, tries=DONE, wanted=wanted, n_passes=n_passes, seconds=seconds,
@@ -113,7 +113,7 @@ class FoldSamples:
         gammas = np.flatnonzero(wanted.any(axis=1)).tolist()
         folds = np.flatnonzero(~state.cells.decided.all(axis=(0, 1))).tolist()
         starts = {g: tuple(state.full_support((g, t)) for t in taus) for g in gammas}
-        until = state.context.deadline.shorten_to_share(plan.search_share).remaining_seconds
+        until = state.context.deadline.seconds_until(plan.search_share)
         yield PairsStep(
             self.name, -1, tuple(taus), tuple(folds), tuple(sizes.tolist()), n_threads=plan.n_threads, tries=DONE,
             wanted=wanted, starts=starts, seconds=until if until > 0.0 else np.inf,
