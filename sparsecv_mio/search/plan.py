@@ -73,7 +73,7 @@ class Plan:
     waits_for_all: bool = _setting(False, "-", "all",
         "wait for the steps of all threads, so that a run can be repeated exactly")
     steps_of_turn: int = _setting(16, "steps", "all",
-        "maximum number of steps on one thread before the order reads the state again")
+        "maximum number of steps on one thread, or of searches in a step, before the order reads the state again")
     solves_all: bool = _setting(False, "-", "all", "solve every subproblem (--method grid)")
     solves_subproblems: bool = _setting(True, "-", "all", "solve subproblems (every method except bounds)")
     sources_off: tuple[str, ...] = _setting((), "names", "all", "bounding methods that --sources switches off")

@@ -108,7 +108,7 @@ class Step:
 
     def has_common_target(self, other: Step) -> bool:
         """Return True if another step of the same source works on some of the same targets."""
-        if self.source != other.source or self.folds != other.folds:
+        if self.source != other.source or not (self.folds == other.folds or set(self.folds) & set(other.folds)):
             return False
         if isinstance(self, PairsStep) and isinstance(other, PairsStep):
             return bool((self.wanted & other.wanted).any())

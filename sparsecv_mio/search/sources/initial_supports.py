@@ -125,9 +125,10 @@ class FoldSupports:
     name: ClassVar[str] = "fold supports"
 
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
-        """Yield the open folds of a pair that had no local search, a part of them for each thread."""
+        """Yield open folds of a pair that had no local search, a part of them for each thread."""
         (g, t), size = aim.pair, int(state.context.grid.taus[aim.pair[1]])
         folds = state.unsearched_folds(aim.pair).tolist() if plan.uses(self.name) else []
+        folds = folds[: plan.steps_of_turn * plan.n_threads]  # with many folds a step would run long
         for part in (folds[i :: plan.n_threads] for i in range(min(plan.n_threads, len(folds)))):
             starts = tuple(state.warm_start_supports(aim.pair, fold) for fold in part)
             yield FoldsStep(self.name, g, (t,), tuple(part), (size,), starts=starts)

@@ -23,13 +23,14 @@ from sparsecv_mio.search.loop import Executor
 from sparsecv_mio.search.plan import SETTINGS_OF_SOURCES, Plan
 from sparsecv_mio.search.sources.fold_searches import FoldSamples
 from sparsecv_mio.search.sources.full_data import FullDataTrees
-from sparsecv_mio.search.sources.initial_supports import SupportFits
+from sparsecv_mio.search.sources.initial_supports import FoldSupports, InitialSupports, SupportFits
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.sources.registry import REQUIRED, SOURCES, parse_sources
 from sparsecv_mio.search.sources.weighted_rows import WeightedTrees
 from sparsecv_mio.search.state.attempts import DONE
-from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.search.steps import Step
+from sparsecv_mio.search.state.pairs import Aim, Grid
+from sparsecv_mio.search.steps import Step, idle_steps
+from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees.subsets import UNLIMITED, is_never_expired
 
 from .judged import check_state, do, grow_full_data, random_search
@@ -55,6 +56,26 @@ def test_bounds_by_fitted_supports_hold_the_truth(seed: int) -> None:
     check_state(case, search)
     assert np.isfinite(state.objective_upper).all() and np.isfinite(state.cells.nominal).all()
     assert not list(source.steps(state, search.plan, every)), "what was fitted is not fitted again"
+
+
+def test_no_fold_is_searched_by_two_steps() -> None:
+    """Each thread has a part of the folds; once one part is done, no step divides the folds of the other part again."""
+    dataset = draw_loss("logistic", 60, 5)
+    folds, grid = make_folds("7", dataset), Grid.of([0.1], [2], 5)
+    search = new_run(standardize(dataset, loss=Loss.LOGISTIC), folds, grid, loss="logistic", method="auto", threads=2)
+    do(search, list(InitialSupports().steps(search.state, search.plan, np.ones((1, 1), dtype=bool))))
+
+    def steps() -> list[Step]:
+        return list(FoldSupports().steps(search.state, search.plan, Aim((0, 0), np.inf), 0, 1))
+
+    first, second = steps()
+    assert {*first.folds, *second.folds} == set(range(7)) and not set(first.folds) & set(second.folds)
+    do(search, [second])
+    assert {fold for step in steps() for fold in step.folds} == set(first.folds)
+    assert not list(idle_steps(steps(), [first]))
+    do(search, [first])
+    assert not steps() and search.state.tried.is_pair_searched.all()
+    assert np.isfinite(search.state.cells.nominal).all() and np.isfinite(search.state.objective_upper).all()
 
 
 def test_a_step_that_is_stopped_says_what_it_has_fitted() -> None:
