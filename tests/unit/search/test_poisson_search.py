@@ -102,7 +102,7 @@ def test_the_command_line_says_what_is_certified(tmp_path: Path, capsys: pytest.
     asked = ["--target", "hits", "--loss", "poisson", "--exposure", "days", "--gamma", "0.1", "--tau", "1:2"]
     assert run(["solve", str(place), *asked, "--json", str(out), "--save-held-out", str(tmp_path / "h.csv")]) == 0
     screen = " ".join(capsys.readouterr().out.split())
-    assert "(mean half deviance)" in screen and "the model predicts the expected count" in screen
+    assert "(mean half deviance, standard error 0." in screen and "the model predicts the expected count" in screen
     assert json.loads(out.read_text())["counts"]["certified"] == "half_deviance"
     assert run(["verify", str(out), str(place)]) == 0
     assert run(["predict", str(out), str(place), "--out", str(tmp_path / "p.csv")]) == 0
