@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.certificate.restrictions import References
 from sparsecv_mio.digits import format_number, quoted_name
 from sparsecv_mio.errors import GridEdgeWarning, SparseCVWarning
-from sparsecv_mio.model_space import abbreviate_names, word_of_factor
+from sparsecv_mio.model_space import abbreviate_names, find_factors, word_of_factor
 from sparsecv_mio.report.layout import say
 from sparsecv_mio.report.record_words import edge_hints
 from sparsecv_mio.targets import Loss
@@ -66,6 +67,8 @@ def ratio_columns(
 ) -> tuple[list[str], dict[str, list[str]]]:
     """Return the odds or rate ratios of a model: the column headers, and the cells by feature.
 
+    Ratios per standard deviation are empty for levels of a factor.
+
     Parameters
     ----------
     loss : Loss
@@ -77,11 +80,18 @@ def ratio_columns(
     """
     if not (word := loss.target.ratio):
         return [], {}
-    units = None if data is None else spreads(data, list(coefficients))
-    heads = [f"{word} per unit", *([f"{word} per standard deviation"] if units is not None else [])]
-    cells = {name: [ratio(value), *([ratio(value, units[name])] if units is not None else [])]
-             for name, value in coefficients.items()}  # fmt: skip
+    heads, cells = [f"{word} per unit"], {name: [ratio(value)] for name, value in coefficients.items()}
+    if data is not None:
+        heads.append(f"{word} per standard deviation")
+        units, levels = spreads(data, list(coefficients)), find_levels(data.names)
+        for name, value in coefficients.items():
+            cells[name].append("" if name in levels else ratio(value, units[name]))
     return heads, cells
+
+
+def find_levels(names: Sequence[str]) -> set[str]:
+    """Return the columns that are levels of a factor: one standard deviation of such a column has no meaning."""
+    return set(chain.from_iterable(find_factors(names)))
 
 
 def scatter_lines(

@@ -139,7 +139,10 @@ def _print_ratios(console: Console, rows: Sequence[PathRow], record: PathRecord,
         _, cells = ratio_columns(record.loss, row.coefficients, data)
         names = sorted(cells, key=lambda name: name in adjusted)
         columns = zip(*(cells[name] for name in names), strict=True)
-        models = ("  ".join(map("{} {}".format, column, map(quoted_name, names))) for column in columns)
+        models = (
+            "  ".join(f"{cell} {quoted_name(name)}" for cell, name in zip(column, names, strict=True) if cell)
+            for column in columns
+        )
         if names:
             lines.append((row.tau, *models))
     heads = [f"{word}s per unit", *([] if data is None else [f"{word}s per standard deviation"])]

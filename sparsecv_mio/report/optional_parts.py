@@ -112,11 +112,11 @@ def _describe_bootstrap(record: Record, found: inference_parts.Bootstrap) -> Dra
     lines = [
         *_describe_plan(found.plan, n_done, found.certified, ("bootstrap draw", "bootstrap draws")),
         f"the {unit}s of the reported model are those of {same:,} of {n_done:,} draws; tau (draws): {sizes}",
-        "the frequencies describe how the procedure varies; they are not probabilities that a feature belongs in the "
+        f"the frequencies describe how the procedure varies; they are not probabilities that a {unit} belongs in the "
         "model",
     ]
     level, ends = f"{100.0 * found.level:g}%", [f"{50.0 * (1.0 + sign * found.level):g}%" for sign in (-1.0, 1.0)]
-    heads = ["feature", "draws", "frequency", f"{level} from", "to"]
+    heads = [unit, "draws", "frequency", f"{level} from", "to"]
     rows = [
         [one.feature, one.draws, "forced" if one.forced else f"{one.frequency:.3f}", f"{one.lower:.3f}",
          f"{one.upper:.3f}"] for one in found.features
@@ -136,8 +136,9 @@ def _describe_bootstrap(record: Record, found: inference_parts.Bootstrap) -> Dra
             f"{found.fewest_draws:,} draws"
         )
     features = report_table(f"{caption}.", heads, rows, words=1)
-    models = [(one.support, one.draws) for one in found.models[:MAX_MODELS_SHOWN]]
-    frequent = report_table("Most frequent models.", ("features", "draws"), models, words=1)
+    factors = restrictions_of(record).count
+    models = [(words_of_terms(one.support, factors), one.draws) for one in found.models[:MAX_MODELS_SHOWN]]
+    frequent = report_table("Most frequent models.", (f"{unit}s", "draws"), models, words=1)
     return DrawSummary("bootstrap of the whole procedure", lines, (features, frequent))
 
 
@@ -355,11 +356,12 @@ def baseline_table(record: Record) -> ReportTable | None:
         error = format_with_zeros(entry.cv_error, ERROR_DIGITS)
         difference = mark_estimate(difference, record.estimate)
         rows.append((entry.method, error, difference, spread, len(entry.support), penalty, f"{entry.seconds:.2f}"))
+    size = "columns" if restrictions_of(record).count else "features"  # baselines do not count factors as terms
     caption = (
         "Baselines on the same folds, each at the penalty or size with its smallest CV error; the difference from the "
-        "reported pair, its standard error over the folds, which are paired, and the number of columns of each model."
+        f"reported pair, its standard error over the folds, which are paired, and the number of {size} of each model."
     )
-    heads = ("method", "CV error", "difference", "standard error", "columns", "penalty", "seconds")
+    heads = ("method", "CV error", "difference", "standard error", size, "penalty", "seconds")
     return report_table(caption, heads, rows, words=1)
 
 

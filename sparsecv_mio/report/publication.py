@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any
 
@@ -16,16 +15,23 @@ import numpy as np
 
 from sparsecv_mio.certificate.read_back import StoredRecord
 from sparsecv_mio.certificate.records import EITHER_SIDE, Record
-from sparsecv_mio.certificate.restrictions import adjustment_columns
+from sparsecv_mio.certificate.restrictions import adjustment_columns, restrictions_of
 from sparsecv_mio.data.dataset import MULTIPLICITY, Dataset
 from sparsecv_mio.data.folds import fold_name
 from sparsecv_mio.data.reading_options import ABSENT
 from sparsecv_mio.digits import abbreviate_list, format_number, format_with_zeros, quoted_name, several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import csv_lines, inert
-from sparsecv_mio.model_space import NONE, text_of_taus, word_of_factor
+from sparsecv_mio.model_space import NONE, text_of_taus, word_of_factor, words_of_terms
 from sparsecv_mio.report import journal_numbers, record_tables, record_words
-from sparsecv_mio.report.coefficients import against, factor_lines, requested_references, separation_lines, spreads
+from sparsecv_mio.report.coefficients import (
+    against,
+    factor_lines,
+    find_levels,
+    requested_references,
+    separation_lines,
+    spreads,
+)
 from sparsecv_mio.report.document import CITATION, Publication, ReportTable, text_of
 from sparsecv_mio.report.journal_numbers import DIGITS, format_column, format_limits, format_p_value, format_percent
 from sparsecv_mio.report.optional_parts import (
@@ -115,76 +121,79 @@ def _make_columns(record: Record, data: Dataset | None) -> dict[str, dict[str, s
     model, adjusted, word = record.predictor, adjustment_columns(record), record.loss.target.ratio
     references, form = requested_references(record), journal_numbers.format_ratios if word else format_column
     names = sorted(model.coefficients, key=lambda name: name in adjusted)
-    values = [model.coefficients[name] for name in names]
-    cells = [*format_column(values), *format_column([model.intercept])]
-    estimates = dict(zip([*names, "(intercept)"], cells, strict=True))
+    values = {name: model.coefficients[name] for name in names}
+    cells = [*format_column([*values.values()]), *format_column([model.intercept])]
+    estimates, factors = dict[str, str](), _find_tested_factors(record)  # a tested factor has a row before its levels
+    for name, cell in zip([*names, "(intercept)"], cells, strict=True):
+        estimates |= {factors[name]: "", name: cell} if name in factors else {name: cell}
     shown = [level for level, factor in references.items() if not model.coefficients.keys().isdisjoint(factor)]
     columns = {"Estimate": estimates | dict.fromkeys(shown, "reference")}
 
-    def add_effects(head: str, effects: Iterable[float]) -> None:
-        cells = zip(names, form(list(effects)), strict=True)
-        columns[head] = {name: cell for name, cell in cells if name not in references}
+    def add_effects(head: str, step: dict[str, float]) -> None:
+        columns[head] = dict(zip(step, form([values[name] * step[name] for name in step]), strict=True))
 
+    steps = {"": {name: 1.0 for name in names if name not in references}}
     if word:
-        add_effects(word.capitalize(), values)
+        add_effects(word.capitalize(), steps[""])
     if data is not None:
-        deviations = spreads(data, names).values()
-        head = f"{word.capitalize()}, 1 SD" if word else "Effect of 1 SD"
-        add_effects(head, (value * step for value, step in zip(values, deviations, strict=True)))
+        levels = find_levels(record.data.names).union(references)
+        steps[", 1 SD"] = {name: step for name, step in spreads(data, names).items() if name not in levels}
+        add_effects(f"{word.capitalize()}, 1 SD" if word else "Effect of 1 SD", steps[", 1 SD"])
     forced = dict.fromkeys((record.request.restrictions or NONE).forced_columns, "forced")
     counts = {name: f"{count:,}" for name, count in record.chosen_in().items()}
     counts |= forced | dict.fromkeys(adjusted, "adjusted for")
     columns[f"Folds (of {record.folds.k:,})"] = {name: counts.get(name, "0") for name in names}
-    steps = {"": dict.fromkeys(names, 1.0)} | ({} if data is None else {", 1 SD": spreads(data, names)})
-    return columns | _make_columns_of_draws(record, [name for name in names if name not in references], forced, steps)
+    return columns | _make_columns_of_draws(record, forced, steps)
+
+
+def _find_tested_factors(record: Record) -> dict[str, str]:
+    """Return the name of each factor with a joint test by splits, by the first of its levels in the model."""
+    if record.inference is None:
+        return {}
+    factors = [columns for columns in restrictions_of(record).count if len(columns) > 1]
+    free = [name for name in record.predictor.coefficients if name not in adjustment_columns(record)]
+    words = {word_of_factor(columns): name for columns in factors for name in reversed(free) if name in columns}
+    return {name: word for word, name in words.items()}
 
 
 def _make_columns_of_draws(
-    record: Record, names: list[str], forced: dict[str, str], steps: dict[str, dict[str, float]]
+    record: Record, forced: dict[str, str], steps: dict[str, dict[str, float]]
 ) -> dict[str, dict[str, str]]:
-    """Return the columns of draws; `names` are the terms except reference levels, which have no intervals.
+    """Return the columns of draws. `steps` are changes of terms, by name; intervals have a column for each change.
 
-    `steps` are changes of the terms, by their name. Intervals have a column for each change.
+    Reference levels have no step of 1, and levels have no step of one standard deviation.
     """
     columns, is_ratio = dict[str, dict[str, str]](), bool(record.loss.target.ratio)
     if (draws := record.bootstrap) is not None:
         chosen = {one.feature: one for one in draws.features if one.feature in record.predictor.coefficients}
         shares = {name: format_percent(one.frequency) for name, one in chosen.items()}
         columns["Inclusion"] = shares | {name: "forced" for name, one in chosen.items() if one.forced}
-        features = {name: one for name, one in chosen.items() if name in names}
         for head, step in steps.items() if draws.has_percentiles else ():
             columns[f"{100.0 * draws.level:g}% bootstrap interval{head}"] = {
                 name: format_limits(step[name] * one.coefficient_low, step[name] * one.coefficient_high, is_ratio)
-                for name, one in features.items()
-            }
+                for name, one in chosen.items() if name in step
+            }  # fmt: skip
     if (halves := record.stability_selection) is not None:
         terms = record.predictor.coefficients
         shares = {one.feature: format_percent(one.frequency) for one in halves.features if one.feature in terms}
         columns["Halves"] = shares | {name: forced[name] for name in record.predictor.coefficients if name in forced}
-    return columns | _make_columns_of_tests(record, names, steps)
+    return columns | _make_columns_of_tests(record, steps)
 
 
-def _make_columns_of_tests(
-    record: Record, names: list[str], steps: dict[str, dict[str, float]]
-) -> dict[str, dict[str, str]]:
-    """Return the columns of the tests by splits of the rows; a term in no model has the p-value 1.
-
-    The p-value of the joint test of a factor is in the row of its first level.
-    """
+def _make_columns_of_tests(record: Record, steps: dict[str, dict[str, float]]) -> dict[str, dict[str, str]]:
+    """Return the columns of the tests by splits of the rows; a term in no model has the p-value 1."""
     if (tests := record.inference) is None:
         return {}
     terms, adjusted = {one.term: one for one in tests.terms}, adjustment_columns(record)
-    factors = [columns for columns in (record.request.restrictions or NONE).count if len(columns) > 1]
-    term_of = {name: name for name in names} | {name: word_of_factor(one) for one in factors for name in one}
-    first = {term_of[name]: name for name in reversed(names) if name not in adjusted}
-    tested = {name: terms.get(term) for term, name in first.items()}
+    free = [name for name in record.predictor.coefficients if name not in adjusted]
+    tested = {name: terms.get(name) for name in words_of_terms(free, restrictions_of(record).count)}
     columns, is_ratio = dict[str, dict[str, str]](), bool(record.loss.target.ratio)
     for head, step in steps.items():
         intervals = columns[f"{100.0 * tests.level:g}% split interval{head}"] = dict[str, str]()
         for name, one in tested.items():
             if one and one.is_empty:
                 intervals[name] = "empty"
-            elif one and one.interval_lower is not None and one.interval_upper is not None:
+            elif name in step and one and one.interval_lower is not None and one.interval_upper is not None:
                 ends = step[name] * one.interval_lower, step[name] * one.interval_upper
                 intervals[name] = format_limits(*ends, is_ratio)
     columns["p"] = {
@@ -249,12 +258,14 @@ def _describe_request(record: Record, data: Dataset | None) -> dict[str, Any]:
     levels, ranked = (reading.levels, reading.ranked_levels) if reading else ({}, {})
     encoded = set(levels) & set(reading.columns if reading else ())
     libraries = [f"{name} {record.versions[key]}" for key, name in LIBRARIES.items() if key in record.versions]
-    columns = [] if data is None else [data.X[:, data.names.index(term)] for term in terms]
+    single = [] if data is None else [term for term in terms if term not in find_levels(record.data.names)]
+    columns = [] if data is None else [data.X[:, data.names.index(term)] for term in single]
     return {
         "record": record, "data": data, **_count_cases(record, data),
         "n_candidates": (ask.restrictions or NONE).n_selectable_features(record.data.p),
         "n_encoded": len(encoded - set(ranked)), "n_ranked": len(set(ranked) & set(reading.columns if reading else ())),
         "has_binary_terms": any(np.isin(column, (0.0, 1.0)).all() for column in columns),
+        "has_levels": not find_levels(record.data.names).isdisjoint(terms),
         "adjusted": adjustment_columns(record), "compared": record_tables.describe_model_space(record),
         "within": record_words.within_restrictions(record),
         "model_papers": _find_model_papers(record.loss), "libraries": ", ".join(libraries),

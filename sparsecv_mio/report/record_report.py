@@ -31,7 +31,14 @@ from sparsecv_mio.files import argument, write_text
 from sparsecv_mio.model_space import NONE, word_of_factor
 from sparsecv_mio.report import figures, optional_parts, record_plots, record_tables, record_words, size_rows
 from sparsecv_mio.report.class_pictures import PredictedClasses, Reliability, draw_calibration, draw_roc, format_rows
-from sparsecv_mio.report.coefficients import against, factor_lines, ratio_columns, requested_references, scatter_lines
+from sparsecv_mio.report.coefficients import (
+    against,
+    factor_lines,
+    find_levels,
+    ratio_columns,
+    requested_references,
+    scatter_lines,
+)
 from sparsecv_mio.report.document import (
     Block,
     Commands,
@@ -594,8 +601,10 @@ def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None
         head: {name: cells[at] for name, cells in ratios.items()} for at, head in enumerate(heads)
     }
     if data is not None and not heads:
-        unit = record_plots.standard_units(list(coefficients), data)
-        columns["standardised"] = {name: format_number(unit[name] * value, 3) for name, value in coefficients.items()}
+        unit, levels = record_plots.standard_units(list(coefficients), data), find_levels(data.names)
+        columns["standardised"] = {
+            name: "" if name in levels else format_number(unit[name] * value, 3) for name, value in coefficients.items()
+        }
     if isinstance(record, Record):
         decided, others = record_plots.selection_counts(record.chosen_folds)
         of = several(len(record.chosen_folds), "fold")
@@ -608,12 +617,13 @@ def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None
     rows = [(name, *(column[name] for column in columns.values())) for name in names]
     rows.append(("(intercept)", record.intercept, *[""] * (len(columns) - 1)))
     caption = f"Model refitted on all rows{where}.{_sign_note(record)}"
-    return report_table(caption, ("feature", *columns), rows, words=1)
+    return report_table(caption, (restrictions_of(record).unit_of_tau, *columns), rows, words=1)
 
 
 def _coefficient_head(record: Record | FitRecord | CommonRecord) -> str:
     """Return the unit of the coefficients."""
-    return f"coefficient, in {record.loss.target.unit or f'units of {record.data.target}'} per unit of the feature"
+    unit = record.loss.target.unit or f"units of {record.data.target}"
+    return f"coefficient, in {unit} per unit of the {restrictions_of(record).unit_of_tau}"
 
 
 def _average_section(record: Record) -> tuple[ReportTable, ...]:
@@ -623,7 +633,8 @@ def _average_section(record: Record) -> tuple[ReportTable, ...]:
     model = record.average.model
     rows = [*model.coefficients.items(), ("(intercept)", model.intercept)]
     caption = "The averaged model, which is used for predictions."
-    return (report_table(caption, ("feature", _coefficient_head(record)), rows, words=1),)
+    head = restrictions_of(record).unit_of_tau, _coefficient_head(record)
+    return (report_table(caption, head, rows, words=1),)
 
 
 def _tau_table(record: Record) -> ReportTable:

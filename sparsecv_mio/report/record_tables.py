@@ -463,7 +463,8 @@ def print_model(
         rows += [("adjusted for", "", *empty), *map(line, adjusted)]
         styles += ["dim", *[""] * len(adjusted)]
     rows, styles = [*rows, ("(intercept)", model.intercept, *empty)], [*styles, "dim"]
-    layout.print_table(console, ("feature", "coefficient", *heads), rows, text=("feature",), styles=styles)
+    unit = restrictions_of(record).unit_of_tau
+    layout.print_table(console, (unit, "coefficient", *heads), rows, text=(unit,), styles=styles)
     smaller = "with smaller effects per standard deviation" if data is not None else "with smaller values"
     _say_left_out(console, len(features) - len(shown), "coefficient", f" {smaller}")
 

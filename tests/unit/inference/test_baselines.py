@@ -36,6 +36,7 @@ from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.inference import baselines, penalised_paths
 from sparsecv_mio.inference.baselines import compare_baselines, parse_baselines
 from sparsecv_mio.inference.penalised_paths import L1_RATIOS, FitRows, fit_path, make_penalties
+from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.row_losses import LOG_LOSS, PoissonLoss, RowLoss
 from sparsecv_mio.report.optional_parts import baseline_table, certified_lines, plot_baselines, round_percentage
 from sparsecv_mio.report.record_report import report_text
@@ -430,8 +431,14 @@ def with_bound(lower: float, status: str = "proved", error: float = 1.0) -> Reco
     ],
 )
 def test_the_statement_follows_from_the_bound(lower: float, error: float, status: str, words: str) -> None:
-    (line,) = certified_lines(with_bound(lower, status, error))
+    record = with_bound(lower, status, error)
+    (line,) = certified_lines(record)
     assert words in line and (line.startswith("certified over the grid: ") or lower == 0.0)
+    limits = Restrictions(count=(record.data.names[:2],))  # a counted factor forbids no model
+    assert certified_lines(replace(record, request=replace(record.request, restrictions=limits))) == [line]
+    limits = replace(limits, force_in=record.data.names[:1])
+    (line,) = certified_lines(replace(record, request=replace(record.request, restrictions=limits)))
+    assert line.startswith("certified over the grid within the restrictions: ") or lower == 0.0
 
 
 @pytest.mark.parametrize("lower", [1.0, 1.03456])

@@ -311,6 +311,26 @@ def test_tests_by_splits_add_columns(record: Record) -> None:
     )
 
 
+def test_a_factor_has_its_own_row_and_its_levels_have_no_effect_of_a_deviation() -> None:
+    rng, level = np.random.default_rng(1), np.arange(60) % 3
+    names, x, sex = ["city=a", "city=b", "city=c", "x", "sex"], rng.normal(size=60), rng.integers(0, 2, 60)
+    X = np.column_stack([np.eye(3)[level], x, sex]).astype(float)
+    given = Dataset.from_arrays(X, 3.0 * level + x + sex + 0.1 * rng.normal(size=60), names)
+    record = sc.solve(given, folds="5", gammas=0.1, taus=3, count="factors", threads=1)
+    assert set(record.support) == set(names)
+    plan, split = DrawPlan(2, 7, "rows", 60, False, 1e-4), SplitResult(0, 0.1, 3, tuple(names), "proved", 0.0)
+    terms = TermInference("city", 1, 0.5, None, None, None), TermInference("x", 1, 0.01, 1.0, 0.5, 2.0)
+    drawn = replace(record, inference=Inference(plan, 0.95, (split,), terms))
+    for reference in ((), ("city=b",)):
+        made = make_publication(replace(drawn, request=replace(record.request, reference=reference)), given)
+        cells = {name: dict(zip(made.table.head[1:], row, strict=True)) for name, *row in made.table.rows}
+        assert list(cells) == ["city", *names, "(intercept)"]
+        assert [cells[name]["p"] for name in ("city", *names)] == ["0.500", "", "", "", "0.010", "1.000"]
+        assert [bool(cells[name]["Effect of 1 SD"]) for name in ("city", *names)] == [*[False] * 4, True, True]
+        assert cells["city"]["Estimate"] == "" and "; not given for levels of factors." in made.notes
+        assert "For a term with values 0 and 1 that is not a level of a factor, the estimate" in made.notes
+
+
 def test_trials_are_counted(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=list("ab")).assign(n=rng.integers(1, 9, 30))

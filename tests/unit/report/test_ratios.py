@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,22 @@ def test_ratios_are_per_unit_and_per_standard_deviation() -> None:
     }  # fmt: skip
     assert ratio_columns(Loss.POISSON, {"a": 0.5}, None) == (["rate ratio per unit"], {"a": ["1.649"]})
     assert ratio_columns(Loss.SQUARED, {"a": 0.5}, data) == ([], {})
+
+
+def test_levels_of_a_factor_have_no_ratio_per_standard_deviation() -> None:
+    level, names = np.arange(60) % 3, ["city=a", "city=b", "city=c", "x"]
+    y = np.asarray(level - 1.0 + X[:, 0] + 0.5 * RNG.normal(size=60) > 0.0, dtype=float)
+    data = sc.Dataset.from_arrays(np.column_stack([np.eye(3)[level], X[:, 0]]), y, names)
+    how: dict[str, Any] = {"gammas": [0.1], "taus": [2], "count": "factors", "loss": "logistic"}
+    _, cells = ratio_columns(Loss.LOGISTIC, {"city=a": 0.5, "x": 0.5}, data)
+    assert cells["city=a"] == ["1.649", ""] and cells["x"][1]
+    record, path = sc.solve(data, folds=4, threads=1, **how), sc.best_subsets(data, **how)
+    assert set(record.support) == set(names)
+    screen = printed(lambda console: print_answer(console, record, data=data), 200)
+    assert re.search(r"(?m)^ term +coefficient", screen) and re.search(r"(?m)^ city=a( +\S+){2} *$", screen)
+    text = printed(lambda console: print_path(console, path, data), 200)
+    assert re.search(r"(?m)^ +2 +\S+ city=a  \S+ city=b  \S+ city=c  \S+ x +\S+ x *$", text)
+    assert re.search(r"(?m)^\| city=a \| \S+ \| \S+ \| +\| ", report_text(record, "md", "R", data, "D"))
 
 
 def test_separated_classes_are_stated() -> None:

@@ -73,6 +73,8 @@ def test_every_command_counts_terms_where_factors_count_as_one() -> None:
     for shown, words in (
         (record, "tau = 2 terms, gamma = 0.1: predicts"), (record, "best subset of at most 2 terms"),
         (record, "The terms of the reported model are those of "), (record, "0 in draws without its term"),
+        (record, "| term | draws | frequency |"), (record, "| term | coefficient, in units of y per unit of the t"),
+        (record, "\n| c, x | 12 |"), (record, "probabilities that a term belongs in"),
         (common, "2 terms common to all folds"), (path, "the best subsets of 1 to 2 terms"),
         (fit, "the best subset of 2 terms on all rows"),
     ):  # fmt: skip
