@@ -97,14 +97,13 @@ def path(
         if restrictions["count"] is None:
             how = replace(how, restrictions=_count_as_solve(dataset, gamma, tau, how, quiet))
 
-        from sparsecv_mio.certificate.restrictions import reference_levels
         from sparsecv_mio.cli import live
         from sparsecv_mio.fits.best_subsets import best_subsets
         from sparsecv_mio.report.coefficients import make_printer, with_reference
         from sparsecv_mio.report.fit_tables import print_path  # after a limit there is no time to load it
 
-        levels = reference_levels(shown_against, dataset, how.restrictions)
-
+        gammas = None if gamma is None or model_space.interval(gamma) is not None else model_space.gammas(gamma)
+        how, levels = session.find_reference_levels(shown_against, dataset, how, gammas, quiet)
         with parse.advice_with_reference(levels), live.progress_view(quiet, stop) as progress:
             record = best_subsets(
                 dataset, gammas=gamma, taus=tau, options=how, progress=progress, stop=stop, began=Began.moment
@@ -184,6 +183,7 @@ def near(
             return dataset, plan, replace(how, restrictions=_count_as_solve(dataset, gamma, tau, how, quiet, plan))
 
         dataset, plan, how = session.run_preparation(read, stop, how)
+        how, _ = session.find_reference_levels((), dataset, how, None if gamma is None else [ridge_weight], quiet)
 
         from sparsecv_mio.cli.live import compilation_lines
         from sparsecv_mio.near.near_optimal import near_optimal

@@ -6,7 +6,8 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -18,17 +19,21 @@ from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.declared_options import check_whole
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable, csv_lines, inert, special
+from sparsecv_mio.model_space import Restrictions, abbreviate_names, word_of_factor
 from sparsecv_mio.search.deadline import GRACE, Deadline, StopSignal, interruptible, run_within_limit
 from sparsecv_mio.targets import TargetColumns
+from sparsecv_mio.words import Intercept
 
 if TYPE_CHECKING:
+    from sparsecv_mio.certificate.restrictions import References
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
-    from sparsecv_mio.fits.fit_options import FitOptions, PathOptions
+    from sparsecv_mio.fits.fit_options import FitOptions, NearOptions, PathOptions
     from sparsecv_mio.search.options import SearchOptions
     from sparsecv_mio.search.question import Question
 
 T = TypeVar("T")
+Options = TypeVar("Options", "SearchOptions", "PathOptions", "NearOptions")
 
 LOADING_GRACE = 2.0 * GRACE  # seconds after the limit in which a search may still begin, as small ones answer at once
 EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130, "doubtful": 3}
@@ -249,6 +254,53 @@ def count_factors_together(question: Question, quiet: bool) -> SearchOptions:
     if note and not quiet:
         tell(f"note: {note}")
     return chosen
+
+
+def find_reference_levels(
+    given: Sequence[str], dataset: Dataset, how: Options, gammas: Sequence[float | None] | None, quiet: bool
+) -> tuple[Options, References]:
+    """Return the options and the reference levels of factors; without a penalty, no model has these levels.
+
+    If every gamma is 0, the levels of a factor and the intercept are linearly dependent. Factors without a given
+    reference level then have their first one.
+
+    Parameters
+    ----------
+    given : sequence of str
+        Reference levels of the request.
+    dataset : Dataset
+        Data set.
+    how : SearchOptions, PathOptions or NearOptions
+        Options.
+    gammas : sequence of float, optional
+        Ridge weights; without them, some are positive.
+    quiet : bool
+        True to print no note on levels that no model has.
+    """
+    from sparsecv_mio.certificate.restrictions import reference_levels
+    from sparsecv_mio.data.reading_options import indicator_name
+
+    levels = dict(reference_levels(given, dataset, how.restrictions))
+    if gammas is None or any(gammas) or how.intercept is Intercept.NONE or not how.restrictions.count:
+        return how, levels
+    every: Restrictions = how.restrictions.resolve_names(dataset.names)
+    for columns in every.count:
+        named = [name for name in columns if name != indicator_name(word_of_factor(columns))]
+        if columns not in levels.values():
+            with suppress(BadInput):  # not every group of columns has one level in every row
+                levels |= reference_levels(named[:1], dataset, every)
+    others = {name for option, name in every.named_columns() if option in ("at_most", "hierarchy")}
+    dropped: list[str] = [name for name, columns in levels.items() if others.isdisjoint(columns)]
+    dropped.sort(key=dataset.names.index)
+    count = [tuple(name for name in columns if name not in dropped) for columns in every.count]
+    restrictions = replace(
+        every, count=tuple(columns for columns in count if len(columns) > 1),
+        force_in=tuple(name for name in every.force_in if name not in dropped),
+        force_out=(*every.force_out, *dropped),
+    )  # fmt: skip
+    if dropped and not quiet:
+        tell(f"note: gamma is 0, so coefficients of factors are differences from {abbreviate_names(dropped)}")
+    return replace(how, restrictions=restrictions), {name: levels[name] for name in given if name not in dropped}
 
 
 def run_preparation(work: Callable[[], T], stop: threading.Event, options: Any) -> T:

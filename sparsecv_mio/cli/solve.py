@@ -344,9 +344,10 @@ def _prepare(data: str, request: SolveRequest, stop: StopSignal) -> tuple[_Searc
     refuse_early(request.proof, how.restrictions, weights, how, unproved)
     with live.reading_lines(request.quiet):
         run = session.run_preparation(partial(_read, data, request, how), stop, how)
-    from sparsecv_mio.certificate.restrictions import reference_levels
-
-    return run, reference_levels(shown_against, run.dataset, run.how.restrictions)
+    run.how, levels = session.find_reference_levels(
+        shown_against, run.dataset, run.how, request.gammas[1], request.quiet
+    )
+    return run, levels
 
 
 def _read(data: str, request: SolveRequest, how: SearchOptions) -> _SearchRun:

@@ -389,7 +389,10 @@ def check_lists(how: PathOptions, who: str) -> None:
         Name of the feature, for the error message.
     """
     if how.restrictions.count and not how.loss.is_quadratic:
-        raise BadInput(f"count: requires loss squared with {who}, not {how.loss}; leave this option out")
+        raise BadInput(
+            f"count: requires loss squared with {who}, not {how.loss}; leave this option out "
+            "to list models that may have single levels of a factor"
+        )
     check_forcing(replace(how.restrictions, count=()), who)
 
 

@@ -96,7 +96,8 @@ def _describe_plan(plan: inference_parts.DrawPlan, n_done: int, n_certified: int
     left_out = several(plan.truncated, "more draw")
     truncated = (
         f"{left_out}, truncated by the time limit, {'is' if plan.truncated == 1 else 'are'} left out; hard draws may "
-        "be among them: a smaller grid, a larger --draw-gap, or a longer --time-limit completes more"
+        "be among them: a smaller grid, a larger --draw-gap, or a longer --time-limit completes more, and "
+        "--draw-file FILE keeps finished draws for the next run"
     )
     return [
         f"{number} {kind} of {plan.n_units:,} {plan.units}{by_class} (seed {plan.seed}), each searched again",

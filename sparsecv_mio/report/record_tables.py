@@ -26,7 +26,7 @@ from sparsecv_mio.digits import (
     quoted_name,
     several,
 )
-from sparsecv_mio.model_space import find_factors, word_of_factor, words_of_terms
+from sparsecv_mio.model_space import find_factors, text_of_taus, word_of_factor, words_of_terms
 from sparsecv_mio.report import layout, optional_parts, record_words, size_rows
 from sparsecv_mio.report.coefficients import ratio_columns, scatter_lines, spreads
 from sparsecv_mio.report.document import ReportTable, report_table
@@ -663,6 +663,10 @@ def print_near_optimal(
     by_tau = {tau: list(models) for tau, models in groupby(record.models, key=lambda model: model.tau)}
     for size in record.sizes:
         _print_size(console, record, size, by_tau.get(size.tau, []), full)
+    n_terms, unit = restrictions_of(record).n_selectable_features(record.data.p), restrictions_of(record).unit_of_tau
+    if n_terms > 1 and [size.tau for size in record.sizes] == [n_terms]:
+        smaller = text_of_taus(range(max(n_terms // 2, 1), n_terms))
+        _print_hints(console, [f"a model of all {n_terms} {unit}s has no alternatives; --tau {smaller} lists others"])
     if brief:
         return
     if record.by == "cv" and record.models:

@@ -42,6 +42,7 @@ from scipy.linalg import cholesky, solve_triangular
 from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.reading_options import ABSENT
 from sparsecv_mio.data.standard import StandardData, find_constant_columns, standardize
 from sparsecv_mio.digits import abbreviate_list, plural
 from sparsecv_mio.errors import BadInput
@@ -318,12 +319,14 @@ class _SubsetCheck:
     def _force_out(self, tau: int, most: int, budget: int) -> tuple[list[str], int]:
         """Return at most `most` columns whose removal leaves no fault, or none, and the number of checks that are left.
 
-        A column of every dependency has to go: the columns of one dependency are tried in turn, the last one first.
+        A column of every dependency has to go: the columns of one dependency are tried in turn, the last one first, and
+        levels of missing values, which are no reference, at the end.
         """
         columns = next((columns.tolist() for _, columns in self.faults if len(columns)), list[int]())
         if self.data.q - self.data.choice.n_adjusted == 1:  # some feature has to be left
             return [], budget
-        for column in sorted(set(columns).difference(self.data.forced), reverse=True):
+        free = sorted(set(columns).difference(self.data.forced), reverse=True)
+        for column in sorted(free, key=lambda column: self.data.names[column].endswith(f"={ABSENT}")):
             if not budget:
                 break
             name, budget = self.data.names[column], budget - 1

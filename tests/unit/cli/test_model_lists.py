@@ -131,6 +131,7 @@ def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ([*NEAR, "--gamma", "0.1,1"], "--gamma: 2 ridge weights are given, but near needs one"),
         ([*NEAR, "--tau", "12"], "error: --tau: '12' is out of range; give a number from 0 to 8"),
         ([*NEAR, "--by", "cb"], "--by: unknown word 'cb'"),
+        ([*NEAR, "--count", "factors", "--loss", "poisson"], "out to list models that may have single levels of a fac"),
     ],
 )
 def test_what_is_wrong_is_one_line(command: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:

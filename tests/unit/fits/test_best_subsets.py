@@ -216,3 +216,12 @@ def test_counts_of_columns_far_from_0_without_an_intercept_are_proved() -> None:
     record = best_subsets(data, gammas=[0.01, 0.1], taus=[1, 2], **how)
     found = cross_validate(data, make_folds("3", data), gammas=[0.01, 0.1], taus=[1, 2], gap=0.0, **how)
     assert record.status == found.status == "proved" and verify(record, data).ok and verify(found, data).ok
+
+
+def test_gamma_0_of_other_losses_is_refused_with_a_value_that_works() -> None:
+    X = np.random.default_rng(1).normal(size=(40, 3))
+    data = Dataset.from_arrays(X, (X[:, 0] > 0.0).astype(float))
+    with pytest.raises(BadInput, match="gamma 0: not supported .*; give positive values, such as ") as error:
+        best_subsets(data, gammas=0, taus=1, loss="logistic")
+    gamma = float(str(error.value).rpartition(" ")[2])
+    assert best_subsets(data, gammas=gamma, taus=1, loss="logistic").path[0].proved

@@ -82,7 +82,11 @@ def test_every_command_counts_terms_where_factors_count_as_one() -> None:
         assert words in text and ("terms, tau" in text or shown in (fit, path))
     assert "60 rows, 3 terms, 5 folds" in record.summary()
     assert "tau = 2 terms, gamma" in printed(lambda console: print_fit(console, fit), 200)
-    assert "\n2 terms: 1 model, " in printed(lambda console: print_near_optimal(console, near), 200)
+    text = printed(lambda console: print_near_optimal(console, near), 200)
+    assert "\n2 terms: 1 model, " in text and "hint" not in text
+    near = near_optimal(given, "5", gamma=0.1, taus=[3], count="factors")
+    hint = "hint: a model of all 3 terms has no alternatives; --tau 1,2 lists others"
+    assert hint in printed(lambda console: print_near_optimal(console, near), 200)
     assert record.plot_cv_error(Figure().subplots()).get_xlabel() == "tau (terms)"
     assert path.plot_coefficients(Figure().subplots()).get_xlabel() == "tau (terms)"
 

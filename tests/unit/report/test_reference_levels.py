@@ -28,6 +28,7 @@ from sparsecv_mio.report.optional_parts import print_draws
 from sparsecv_mio.report.publication import make_publication
 from sparsecv_mio.report.record_report import report_text
 
+ENCODED = ["--target", "y", "--encode", "onehot", "--na", "mean"]
 WHOLE = Restrictions(count="factors")  # type: ignore[arg-type]
 
 
@@ -233,11 +234,63 @@ def test_advice_without_a_penalty_works_with_a_reference(tmp_path: Path, capsys:
     (tmp_path / "d.csv").write_text("city,x,y\n" + "".join(f"{city},{x},{y + x}\n" for city, x, y in rows))
     table = [str(tmp_path / "d.csv"), "-t", "y", "--encode", "onehot", "--gamma", "0", "--tau", "2", "-q"]
     table += ["--count", "factors"]
-    for command in ("path", "solve", "fit"):
-        assert run([command, *table, "--reference", "city=b"]) == 2
+    for command, options in (("path", ["--at-most", "1:city,x"]), ("solve", ["--at-most", "1:city,x"]), ("fit", [])):
+        assert run([command, *table, *options, "--reference", "city=b"]) == 2
         said = capsys.readouterr().err
         assert "force one of them out by --force-out city=c" in said
         assert "; leave out --reference with --force-out or --count columns" in said
         if command != "fit":  # one fit without a penalty may end without a certificate
             assert run([command, *table, "--force-out", "city=c"]) == 0
         capsys.readouterr()
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> Path:
+    rng, file = np.random.default_rng(5), tmp_path / "visits.csv"
+    city, sort = rng.choice(["(missing)", "B", "O", "T"], 60), rng.choice(["k", "m", "n"], 60)
+    x, z = rng.normal(size=(2, 60))
+    y = x + 2.0 * (city == "O") + (sort == "m") + 0.5 * z + 0.3 * rng.normal(size=60)
+    words = [["" if one == "(missing)" else one for one in city], sort, x, z, y]
+    lines = [",".join(map(str, row)) for row in zip(*words, strict=True)]
+    file.write_text("\n".join(["city,sort,x,z,y", *lines, ""]))
+    return file
+
+
+@pytest.mark.parametrize("command", ["path", "solve", "near"])
+@pytest.mark.parametrize(
+    ("options", "dropped"),
+    [
+        ([], ["city=B", "sort=k"]), (["--reference", "city=O"], ["city=O", "sort=k"]),
+        (["--reference", "sort=n,city=T"], ["city=T", "sort=n"]), (["--force-in", "city"], ["city=B", "sort=k"]),
+        (["--force-out", "city=T"], ["city=T", "sort=k"]), (["--at-most", "1:city,x"], []),
+    ],
+)  # fmt: skip
+def test_without_a_penalty_no_model_has_a_reference_level(
+    command: str, options: list[str], dropped: list[str], visits: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if command == "near" and options[:1] in (["--at-most"], ["--reference"]):
+        return
+    stored, folds = str(visits.with_suffix(".json")), [] if command == "path" else ["--folds", "3"]
+    given = [*ENCODED, "--gamma", "0", "--tau", "2", *folds, *options, "--json", stored]
+    assert run([command, str(visits), *given]) == (0 if dropped else 2)
+    if not dropped:
+        said = capsys.readouterr().err
+        assert (
+            "are linearly dependent; force one of them out by --force-out city=T" in said and "--reference" not in said
+        )
+        return
+    own = ", ".join(name for name in dropped if "--force-out" not in options or name not in options)
+    assert f"note: gamma is 0, so coefficients of factors are differences from {own}\n" in capsys.readouterr().err
+    record: Any = read_record(stored)
+    assert sorted(record.request.restrictions.force_out) == dropped
+    rows = sc.read_dataset(visits, target="y", encode="onehot", na="mean")
+    for model in {"path": getattr(record, "path", ()), "solve": [record], "near": ()}[command]:
+        columns = rows.X[:, [rows.names.index(name) for name in model.coefficients]]
+        fit, *_ = np.linalg.lstsq(np.column_stack([np.ones(60), columns]), rows.y, rcond=None)
+        assert [model.intercept, *model.coefficients.values()] == pytest.approx(fit.tolist(), rel=1e-6)
+    assert run(["verify", stored, str(visits)]) == 0
+
+
+def test_advice_never_makes_missing_values_the_reference(visits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["path", str(visits), *ENCODED, "--gamma", "0", "--count", "columns"]) == 2
+    assert "force some of them out by --force-out city=T,sort=n" in capsys.readouterr().err
