@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_type_hints
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.data.reading_options import Applied, Reading
+from sparsecv_mio.data.reading_options import OPPOSITES, Applied, Reading
 from sparsecv_mio.errors import CorruptStore, SparseCVError, naming_extras
 from sparsecv_mio.files import write_text
 from sparsecv_mio.model_space import CoefficientBounds, Restrictions
@@ -389,17 +389,19 @@ class ReadingInfo:
         return {column: self.levels[column] for column in by_rank if column in self.levels}
 
     @property
-    def rank_labels(self) -> dict[str, str]:
-        """Ranks of the levels of each ordinal text column, as text: `poor = 0, fair = 1, good = 2`."""
+    def code_labels(self) -> dict[str, str]:
+        """Codes of the levels of each text column that is one feature of its name: `poor = 0, fair = 1, good = 2`."""
+        encoded = {column: self.levels[column] for column in self.columns if column in self.levels}
+        opposites = {column: words for column, words in encoded.items() if words in OPPOSITES}
         return {
             column: ", ".join(f"{word} = {code}" for code, word in enumerate(words))
-            for column, words in self.ranked_levels.items()
+            for column, words in (self.ranked_levels | opposites).items()
         }
 
     @property
     def code_lines(self) -> list[str]:
         """One line for each of these columns."""
-        return [f"codes of {column}: {codes}" for column, codes in self.rank_labels.items()]
+        return [f"codes of {column}: {codes}" for column, codes in self.code_labels.items()]
 
 
 def reading_info(applied: Applied | None) -> ReadingInfo | None:

@@ -696,7 +696,7 @@ def _data_facts(data: DataInfo) -> Facts:
         ("weights", data.weights), ("exposures", data.exposure), ("offset", data.offset), ("trials", data.trials),
         ("class weight", weight and f"{weight}: both classes have equal weight"),
         ("read with", None if reading is None else _describe_reading(reading)),
-        *((f"codes of {column}", codes) for column, codes in (reading.rank_labels if reading else {}).items()),
+        *((f"codes of {column}", codes) for column, codes in (reading.code_labels if reading else {}).items()),
         ("scale of the penalty", data.scale), ("intercept", data.intercept), ("fingerprint", data.fingerprint),
     )  # fmt: skip
 

@@ -24,6 +24,8 @@ from sparsecv_mio.certificate.read_back import read_again
 from sparsecv_mio.certificate.records import Classes, Counts, Record
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.report.publication import publication_text
+from sparsecv_mio.report.record_report import report_text
 from sparsecv_mio.targets import Loss
 
 from .examples import example
@@ -91,6 +93,16 @@ def test_rows_of_a_frame_or_a_file_have_their_weights(tmp_path: Path) -> None:
         match="^weights: 'w' is given, but the data already have the weights 'w'; leave this option out",
     ):
         sc.solve(data, weights="w")
+
+
+def test_codes_of_yes_and_no_are_in_answer_record_and_report() -> None:
+    ill = np.array(["no", "yes", "no"] * 8)
+    frame = pd.DataFrame({"ill": ill, "x": np.arange(24.0) % 5, "y": 2.0 * (ill == "yes") + np.arange(24.0) % 2})
+    found = sc.solve(frame.assign(sex=np.where(frame["x"] > 2.0, "f", "m")), "y", encode="onehot", gammas=1e-3, taus=2)
+    assert found.coefficients["ill"] > 1.5 and "\ncodes of ill: no = 0, yes = 1" in found.summary()
+    assert found.data.reading is not None and found.data.reading.code_lines == ["codes of ill: no = 0, yes = 1"]
+    assert "Codes of ill: no = 0, yes = 1." in publication_text(found, "md")
+    assert "codes of ill | no = 0, yes = 1" in report_text(found, "md", "R", None, "D")
 
 
 def test_codes_of_ranks_are_in_answer_record_and_report(tmp_path: Path) -> None:
