@@ -243,7 +243,9 @@ def _named_bounds(text: str) -> tuple[str, tuple[str, str]]:
 def _pair(given: Any) -> tuple[Any, Any]:
     """Return a feature and its pair of ends."""
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != 2:
-        raise BadInput(f"{COEF_BOUNDS}: {given!r} is not a feature with bounds; give a mapping, {{'age': (0, 1)}}")
+        raise BadInput(
+            f"{COEF_BOUNDS}: {given!r} is not a mapping from features to bounds; give for example {{'age': (0, 1)}}"
+        )
     return given[0], given[1]
 
 

@@ -496,7 +496,7 @@ class Workers(Hands):
             with self._lock:
                 self.cpu_seconds += seconds
             return result
-        raise RuntimeError("every worker that was tried stopped")
+        raise RuntimeError("all workers tried so far have stopped; look at their logs, and start the run again")
 
     def _submit_work(self, worker: str, work: Callable[..., Result], *given: Any) -> Future[Result]:
         """Submit a unit to a worker, or to another worker if that one is gone."""

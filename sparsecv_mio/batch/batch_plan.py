@@ -451,7 +451,7 @@ def _check_shape(plan: Mapping[str, Any]) -> None:
     """Raise an error for a plan with invalid tables, or with values that no setting allows."""
     if stray := next((name for name in plan if name not in TABLES), None):
         raise BadInput(
-            f"plan: {stray!r} is not a table of plans; use {', '.join(TABLES)}, and put settings into [vary]"
+            f"plan: [{stray}] is not a table of a plan; use {', '.join(TABLES)}, and put settings into [vary]"
         )
     if not plan.get("data"):
         raise BadInput("plan: there is no data set; give at least one table [[data]]")

@@ -1,7 +1,8 @@
 """The sum of the absolute changes of all squared errors when a fold is held out, computed or bounded.
 
 Let b be the full-data model, and b^(-N) the model fitted without the rows N of a fold. Row i has target y_i, features
-x_i and weight w_i. Holding out N changes the errors by (docs/theory/instability.md)
+x_i and weight w_i. If N is held out, the sum of the absolute changes of all squared errors is
+(docs/theory/instability.md)
 
     sum over all rows i of w_i | (y_i - x_i' b^(-N))^2 - (y_i - x_i' b)^2 |.
 
@@ -12,8 +13,8 @@ rows, by `problem.objective.fit`.
 
 If the best model without the fold is unknown, the change is bounded. Let r be the residuals of the full-data model,
 r^(-N) those of the model without N, and T the training rows of the fold. Let u be an upper bound on the training
-objective of every model that may be optimal without N. Let h_N, the squared error on N of the best model without N, lie
-in the interval [lower, upper]. Then
+objective of every model that may be optimal without N. Let h_N be the squared error on the rows N of the best model
+fitted without these rows. Then
 
     training rows    |R_T - u|^+ <= change <= min( R_T + u, d (2 sqrt(R_T) + d) ),     R_T = ||r_T||^2
     rows of N        |h_N - R_N| <= change <= h_N + R_N,                               R_N = ||r_N||^2

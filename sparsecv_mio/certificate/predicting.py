@@ -296,8 +296,8 @@ def _select_columns(table: NDArray[Any], header: list[str], wanted: list[str]) -
     if table.ndim != 2 or table.shape[1] != len(header):
         one_row = "; for one row give X.reshape(1, -1)" if table.shape == (len(header),) else ""
         raise BadInput(
-            f"X has the shape {table.shape}; give a table or an array of rows with {len(header)} columns, those that "
-            f"the model was fitted to{one_row}"
+            f"X has the shape {table.shape}; give a table or an array with the {len(header)} columns that the model "
+            f"was fitted to{one_row}"
         )
     missing = [repr(name) for name in wanted if name not in header]
     if missing:

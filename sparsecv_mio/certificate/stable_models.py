@@ -193,7 +193,7 @@ def _check_refitted_changes(
     right = stable.fold < plan.k and bool(by_fold[stable.fold] >= by_fold.max() - slack)
     words = f"is {stable.fold}, but holding out fold {int(by_fold.argmax())} changes the losses more"
     checks.require(right, "stability.fold", words)
-    return checks.end_part("instability of the model at the supports of the record, by refits")
+    return checks.end_part("instability of the model, by refits of the supports in the record")
 
 
 def _claimed_intervals(record: Record, stable: Stability) -> list[tuple[float, int, InstabilityRow, str]]:

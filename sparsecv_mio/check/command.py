@@ -34,8 +34,8 @@ class NotProved(SparseCVError):
 def check(
     proof: Annotated[str, typer.Argument(metavar="PROOF", help="Proof that `solve`, `path` or `fit` wrote (--proof).")],
     data: Annotated[str, typer.Argument(metavar="DATA", help="CSV or TSV file with a header, optionally gzipped: the "
-                                                             "data, or, if they have text columns, the file "
-                                                             "PROOF.tsv.")],
+                                                             "data. If these have text columns, give the file "
+                                                             "PROOF.tsv instead.")],
     mode: str = option("fast", "fast|exact", "Arithmetic. fast: floats with bounds on rounding errors; exact: "
                        "fractions, without rounding. [fast]"),
 ) -> int:  # fmt: skip

@@ -249,8 +249,8 @@ def table(path: str, names: list[str], target: str, holes: bool = False) -> tupl
             for name in (*names, target):
                 if name not in header:
                     advice = (
-                        "; if the data were read with options, for example with text columns, give PROOF.tsv, the file "
-                        "of numbers next to the proof"
+                        "; if the data have text columns or were read with options, give PROOF.tsv, the table of "
+                        "numbers next to the proof"
                     )
                     raise Unreadable(f"{path}: there is no column {name!r}, which the proof needs{advice}")
             places = [header.index(name) for name in (*names, target)]
@@ -268,7 +268,7 @@ def table(path: str, names: list[str], target: str, holes: bool = False) -> tupl
     rows = np.array(flat, dtype=np.float64).reshape(-1, len(places))
     sound = np.isfinite(rows) | (holes & np.isnan(rows))
     if not rows.size or not (sound[:, :-1].all() and np.isfinite(rows[:, -1]).all()):
-        raise Unreadable(f"{path}: the table has no rows, or a number that is not finite")
+        raise Unreadable(f"{path}: the table is empty, or contains a number that is not finite")
     return np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy()
 
 

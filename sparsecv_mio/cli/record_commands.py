@@ -313,7 +313,7 @@ def _read_new_rows(
         new = read(columns)
     except BadInput:  # new rows need no trials, without which there are no errors of predictions
         new = read(columns.predictor_columns)
-        doubt = f"the file has no column {columns.trials!r} of trials" if new.has_target.any() else new.doubt
+        doubt = f"the file has no column {columns.trials!r} (numbers of trials)" if new.has_target.any() else new.doubt
         new = new._replace(has_target=new.has_target & False, doubt=doubt)
     return new, learnt is not None
 

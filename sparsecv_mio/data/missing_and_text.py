@@ -249,7 +249,7 @@ def _check_classes(target: RawColumn) -> None:
     if len(levels) == 2:
         return
     words, variants = several(len(levels), "text value"), target.describe_case_variants(levels)
-    advice = "give numbers, or two values for two classes"
+    advice = "give numbers, or exactly two different values for two classes"
     if len(levels) > 2:
         code = missing_code_among_classes(levels)
         advice = code or (

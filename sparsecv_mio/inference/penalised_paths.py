@@ -8,8 +8,9 @@ where half the squared error replaces l for squared-error loss. The intercept an
 penalised; r is 1 for the lasso and 0 for ridge regression. With exposures e, v is the row weight times e, and V does
 not contain e. Numeric targets are divided by their standard deviation, as in glmnet, so that a path does not depend on
 the unit of the target. Squared-error fits are those of scikit-learn. With other losses, a Newton step replaces the loss
-by weighted squares, which scikit-learn fits with the penalty (Friedman, Hastie and Tibshirani 2010, "Regularization
-paths for generalized linear models via coordinate descent", Journal of Statistical Software 33(1)).
+by a weighted sum of squares, and scikit-learn minimises this sum plus the penalty (Friedman, Hastie and Tibshirani
+2010, "Regularization paths for generalized linear models via coordinate descent", Journal of Statistical Software
+33(1)).
 """
 
 from __future__ import annotations

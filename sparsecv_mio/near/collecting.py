@@ -517,8 +517,8 @@ def times_held_out(plan: FoldPlan) -> float:
     times = np.bincount(plan.order[: plan.scored], minlength=plan.n)
     if plan.left is not None or not np.all(times == times[0]) or not times[0]:
         raise BadInput(
-            f"folds {plan.spec!r}: one support for all folds requires folds that hold out all rows equally often and "
-            "train on all other rows; give 10, 5x10 or loo"
+            f"folds {plan.spec!r}: one support for all folds requires that every row is held out equally often, and "
+            "that each fold trains on all other rows; give 10, 5x10 or loo"
         )
     return float(times[0])
 

@@ -51,7 +51,7 @@ __all__ = [
 ]  # fmt: skip
 
 PENALTIES = {"ridge": (2.0, 0.0), "l1": (0.0, 1.0)}
-"""Words of the penalties, with their ridge and l1 weight: the sum of squares and of absolute values."""
+"""Keywords of the penalties, each with the weights of its sum of squares and of its sum of absolute values."""
 
 
 class Expansion:

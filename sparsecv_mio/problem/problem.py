@@ -27,7 +27,7 @@ bounds of a fold           `reduced_forms.sharpen`: approximately the       this
 **Rounding.** The choice "penalty + eigenvalue" adds a lower bound on the smallest eigenvalue of Q. A successful
 Cholesky factorisation proves such a bound up to rounding errors (Rump, BIT 46, 2006). For these errors,
 `smallest_eigenvalue` subtracts four rounding units of the trace of Q for each column. `own_part` subtracts 1e-12 times
-the largest eigenvalue times the number of columns. If no factorisation of `M - diag(w)` has proved that it is positive
+the largest eigenvalue times the number of columns. If no factorisation proves that `M - diag(w)` is positive
 semidefinite, w is multiplied by `1 - SHAVED`.
 
 **Elimination of forced columns** by partial minimisation leaves a best-subset problem in the other columns.

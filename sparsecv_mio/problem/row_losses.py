@@ -338,7 +338,7 @@ class PoissonLoss(RowLoss):
 
     def check(self, y: FloatArray, intercept: bool) -> None:
         if not np.all((y >= 0.0) & np.isfinite(y)):
-            raise BadInput("loss poisson: the target must be counts, numbers of at least 0")
+            raise BadInput("loss poisson: the target must contain counts (numbers of at least 0)")
         if intercept and not np.any(y > 0.0):
             raise BadInput(
                 "loss poisson: the target is 0 in all rows with a positive weight, so the intercept has no finite "

@@ -1,7 +1,7 @@
-"""The model of a record for a paper: a table with rounded numbers, a caption, notes, texts and references.
+"""Material for presenting the model of a record in a paper: a table, a caption, notes, texts and references.
 
 The template `publication.sentences.jinja` has the sentences. The sentences state only what the record certifies, and
-name estimates. They use the symbols τ and γ, which the LaTeX format writes as formulas.
+call every estimate an estimate. They use the symbols τ and γ, which the LaTeX format writes as formulas.
 """
 
 from __future__ import annotations

@@ -607,7 +607,9 @@ def draw_panel(record: AnyRecord, panel: str, data: Dataset | None = None) -> Fi
         OF_CLASSES[panel](*rows, figure.subplots())
         return figure
     if panel in PANELS and not isinstance(record, Record):
-        raise BadInput(f"panel {panel}: requires a record of `solve`; this record has only the panel coefficients")
+        raise BadInput(
+            f"panel {panel}: requires a record of `solve`; this record supports only the panel 'coefficients'"
+        )
     figure = figures.new_figure(7.5, 4.6)
     if panel in PANELS and isinstance(record, Record):
         if panel == "features":

@@ -453,7 +453,7 @@ def _open_model_sentences(record: Record) -> list[str]:
         lines.append(f"That the full-data model uses the best subset{within}: the minimum objective is in {ends}.")
     if not record.is_settled:
         numbers = "instabilities" if record.stability is not None and record.stability.chosen else "CV errors"
-        lines.append(f"The choice by {record.rule}: not all {numbers} that it compares are known precisely enough.")
+        lines.append(f"Choice by {record.rule}: some {numbers} that the rule compares are not known precisely enough.")
     if record.classes is not None:
         lines.append("Accuracy, AUC, Brier score, ROC curve and calibration: they are reported without bounds.")
     return lines

@@ -14,8 +14,8 @@ A line describes all pairs. So that the lines take at most 5% of the time, a lin
 and at least 0.02 s after the line before; several steps may therefore share a line.
 
 A search by descent has no grid of gammas. The first line of its trace has `"gammas": null`, and each moment has the
-`gamma` of the next step and the number of earlier `steps`. The pairs of a moment are the taus at this gamma, `upper` is
-the smallest upper bound so far, and `estimate` is the CV error of the pair with this bound.
+`gamma` of the next step and the number of earlier `steps`. Its `pairs` are those with this gamma, by tau. `upper` is
+the smallest upper bound so far, and `estimate` is the estimated CV error of the pair that has this bound.
 
 A checkpoint is a NumPy archive, and its file is always complete. It stores the table of subproblems and the progress of
 the method. A resumed search computes the cheap parts again (moments, the full-data fit). The checkpoint has a key,

@@ -199,7 +199,7 @@ class Plan:
     single_sizes: tuple[int, ...] = _setting((), "indices", "first_answers",
         "indices of sizes with one possible support, whose folds are bounded first")
     max_rises: int = _setting(3, "sizes", "first_answers",
-        "local search in folds ends after this number of successive sizes with rising estimates")
+        "local search in folds ends once the estimate has risen for this number of successive sizes")
     open_share: float = _setting(0.5, "share", "winner_first",
         "share of the gap that the pair with the best estimate may leave open before other pairs come first")
     weighted_pairs: int = _setting(0, "pairs", "winner_first",

@@ -9,9 +9,9 @@ able to return a record at any moment of the search:
 The limit expires               The record is built from
 ==============================  =====================================================================================
 before standard coordinates     nothing: `OutOfTime`
-before there is a method        the quick answer alone, intervals [0, inf)
+before a method is made         the quick answer alone, intervals [0, inf)
 before a checkpoint is restored the intervals of the checkpoint
-before a pair is scored         the intervals of the method, and the quick answer for its missing supports
+before a pair is scored         the intervals of the method; missing supports are those of the quick answer
 later                           the state of the method
 ==============================  =====================================================================================
 """

@@ -12,14 +12,14 @@ interval for its held-out loss (`trees/glm_left_out`). Let d be the loss on N of
 of the full-data fit. The lower bound `T - u_N` reaches h_N as soon as T exceeds the minimum of F by d / 2, so short
 lists are sufficient.
 
-For an upper bound on h_N, choose a number `level`. Let `anywhere` be an upper bound on the loss of the rows N at all
-points with F of at most `level`. Let `most` be an upper bound on this loss at all fits of the given size with F of at
-most `level`. Consider the fit with the objective u_N on the other rows. Suppose that F is below `level` at this fit,
-and that `u_N + anywhere` is below `level`. Then F is below `level` at the optimum of the fold. Otherwise F would be
-equal to `level` at some point of the segment from this fit to the optimum. The objective without N is convex, so it is
-at most u_N at this point. The loss is at most `anywhere`, so F is below `level`, a contradiction. Therefore h_N is at
-most `most`, or the optimum is listed. If `most <= T - u_N`, the optimum is listed in any case, and the fold is solved
-(docs/theory/glm.md, section 9).
+For an upper bound on h_N, choose a number `level`. Let `loss_of_all` be an upper bound on the loss of the rows N at all
+points with F of at most `level`. Let `loss_of_fits` be an upper bound on this loss at all fits of the given size with F
+of at most `level`. Consider the fit with the objective u_N on the other rows. Suppose that F is below `level` at this
+fit, and that `u_N + loss_of_all` is below `level`. Then F is below `level` at the optimum of the fold. Otherwise F
+would be equal to `level` at some point of the segment from this fit to the optimum. The objective without N is convex,
+so it is at most u_N at this point. The loss is at most `loss_of_all`, so F is below `level`, a contradiction. Therefore
+h_N is at most `loss_of_fits`, or the optimum is listed. If `loss_of_fits <= T - u_N`, the optimum is listed in any
+case, and the fold is solved (docs/theory/glm.md, section 9).
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ The gap is computed as a sum of Fenchel-Young residuals, each of them at least 0
 
     P(w) - D(alpha) = (1/n) sum_i [l_i(t_i) + l_i*(-alpha_i) + alpha_i t_i] + sum_j [rho_j(w_j) + rho_j*(c_j) - w_j c_j]
 
-with `t = X w` and `c = X' alpha / n`. No two large numbers are subtracted, so a gap of 1e-14 is as accurate as one of
-1.
+with `t = X w` and `c = X' alpha / n`. No two large numbers are subtracted, so a gap of 1e-14 has as many accurate
+digits as a gap of 1.
 """
 
 from __future__ import annotations

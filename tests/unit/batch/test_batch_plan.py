@@ -170,11 +170,11 @@ def test_a_list_of_gammas_is_no_grid(tmp_path: Path) -> None:
         ("[vary]\nfolds = '5'\n", "there is no data set"),
         (
             "[[data]]\nsklearn = 'diabetes'\n[settings]\nfolds = '5'\n",
-            "'settings' is not a table of plans; use .*, and put settings into .vary.",
+            "\\[settings\\] is not a table of a plan; use .*, and put settings into .vary.",
         ),
         (
             "folds = '5'\n[[data]]\nsklearn = 'diabetes'\n",
-            "'folds' is not a table of plans; use .*, and put settings into .vary.",
+            "\\[folds\\] is not a table of a plan; use .*, and put settings into .vary.",
         ),
         ("[[data]]\nfile = 'no.csv'\n", "does not exist"),
         ("[[data]]\nfile = 'no*.csv'\n", "no file matches"),

@@ -140,7 +140,7 @@ def test_a_frame_of_words_is_read_as_the_training_rows_were() -> None:
     [
         (FRAME[["age"]], "the model needs the columns 'lcavol', 'lweight', 'svi'; add"),
         (FRAME.drop(columns="svi"), "the model needs the column 'svi'; add"),
-        (DATA.X[:, :3], r"X has the shape \(97, 3\); give a table or an array of rows with 8 columns"),
+        (DATA.X[:, :3], r"X has the shape \(97, 3\); give a table or an array with the 8 columns"),
         (DATA.X[0], r"X has the shape \(8,\); .* for one row give X.reshape\(1, -1\)"),
         ({"svi": 1.0}, r"X has the shape \(\); give a table or an array of rows"),
         (FRAME.assign(svi="yes"), "column 'svi' holds 'yes' in row 1; give a number"),
