@@ -62,8 +62,8 @@ Examples:
 
 """
 SOLVE_TERMS = (
-    "Terms: a pair is a model size tau with a ridge weight gamma. A subproblem is the search for the best subset of one "
-    "pair with one fold held out; a fold of a pair is solved when its best subset is certified. A mixed-integer "
+    "Terms: a pair is a model size tau with a ridge weight gamma. A subproblem is the search for the best subset of "
+    "one pair with one fold held out; a fold of a pair is solved when its best subset is certified. A mixed-integer "
     "optimisation (MIO) problem is a subproblem that needs branch and bound. A pair is excluded when another pair is "
     "certified to be at least as good, up to the gap. The record is the complete answer as a file, for `verify`, "
     "`predict` and `report`. ~ marks an estimate, ? an unknown bound; lower and upper are certified bounds.\n\n"

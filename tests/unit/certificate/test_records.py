@@ -142,7 +142,7 @@ def test_a_frame_of_words_is_read_as_the_training_rows_were() -> None:
         (FRAME.drop(columns="svi"), "the model needs the column 'svi'; add"),
         (DATA.X[:, :3], r"X has the shape \(97, 3\); give a table or an array with the 8 columns"),
         (DATA.X[0], r"X has the shape \(8,\); .* for one row give X.reshape\(1, -1\)"),
-        ({"svi": 1.0}, r"X has the shape \(\); give a table or an array of rows"),
+        ({"svi": 1.0}, r"X has the shape \(\); give a table or an array"),
         (FRAME.assign(svi="yes"), "column 'svi' holds 'yes' in row 1; give a number"),
         (FRAME.assign(svi=[np.nan] * 97), "column 'svi' has no finite number in row 1"),
     ],

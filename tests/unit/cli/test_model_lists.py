@@ -122,7 +122,7 @@ def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ([*COMMON, "--one-se"], "--one-se: not supported with --criterion common"),
         ([*COMMON, "--stability", "1"], "--stability: not supported with --criterion common"),
         ([*COMMON, "--checkpoint", "x.ck"], "--checkpoint: not supported with --criterion common"),
-        (changed(COMMON, ["--folds", "holdout:0.3"]), "requires --folds that hold out all rows equally often"),
+        (changed(COMMON, ["--folds", "holdout:0.3"]), "requires that every row is held out equally often"),
         (changed(NEAR, ["--folds", "forward:3"]), "10, 5x10 or loo; or list by training objective, --by objective"),
         ([*NEAR, "--within", "-1%"], "error: --within: -0.01 is out of range"),
         ([*NEAR, "--within", "x"], "--within: 'x' is not a number"),
