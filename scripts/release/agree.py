@@ -27,14 +27,21 @@ def found(path: str, pattern: str) -> str:
     return place[1] if place else ""
 
 
+def expand_extra(extra: str, extras: dict[str, list[str]]) -> Iterator[str]:
+    """Yield the requirements of an extra, and those of the extras of this package that it names."""
+    for line in extras[extra]:
+        own = re.fullmatch(r"sparsecv-mio\[(.*)\]", line)
+        if own:
+            for name in own[1].split(","):
+                yield from expand_extra(name, extras)
+        else:
+            yield line
+
+
 def required() -> set[str]:
     """Return what `sparsecv-mio[full]` asks for, as a recipe writes it, but numba, which is that of the build."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    lines = [
-        *project["dependencies"],
-        *(line for name in ("frames", "plot", "report", "sklearn") for line in extras[name]),
-    ]
+    lines = [*project["dependencies"], *expand_extra("full", project["optional-dependencies"])]
     parts = [re.fullmatch(r"([\w-]+)([<>=].*)", line) for line in lines]
     return {f"{CONDA.get(part[1], part[1])} {part[2]}" for part in parts if part and part[1] != "numba"}
 
