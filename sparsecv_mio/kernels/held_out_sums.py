@@ -75,11 +75,12 @@ def refit_supports(Q, c, yy, penalty, listed, unit, fits):
 
     Notes
     -----
-    O(size^3) for each support. Entries of M_S have a relative error of at most `unit`. In units where its diagonal is
-    1, its smallest eigenvalue is at least `1 / t`, `t = sum_j M_jj (M^{-1})_jj`, and the largest eigenvalue of the
-    rounding at most `size unit`. Up to `loss = size unit t = 1/4` the exact M_S is above `(1 - loss) M_S`. So with
-    `load = unit (|M_S| |beta| + |c_S|)` the coefficients have errors of at most `|M_S^{-1}| load / (1 - loss)`. The
-    error of f is at most `unit (yy + 2 |c_S|' |beta| + |beta|' |M_S| |beta|)`, the rounding of f at beta, plus
+    O(size^3) for each support. The terms of a product of two columns may cancel, so its error is at most `unit` times
+    the product of their norms `d_j = sqrt(Q_jj)`. In units where the diagonal of M_S is 1, its smallest eigenvalue is
+    at least `1 / t`, `t = sum_j M_jj (M^{-1})_jj`, and the largest eigenvalue of the rounding at most `size unit`. Up
+    to `loss = size unit t = 1/4` the exact M_S is above `(1 - loss) M_S`. So with `reach = sqrt(yy) + d' |beta|` and
+    `load = unit (d reach + penalty |beta|)` the coefficients have errors of at most `|M_S^{-1}| load / (1 - loss)`. The
+    error of f is at most `unit reach^2 + unit |beta|' diag(penalty) |beta|`, the rounding of f at beta, plus
     `load' |M_S^{-1}| load / (1 - loss)`, the amount that f may still drop. For a larger loss nothing is known.
     """
     supports, sizes = listed
@@ -114,16 +115,18 @@ def refit_supports(Q, c, yy, penalty, listed, unit, fits):
         for a in range(n):
             beta[r, a] += x[a]
         total = yy
-        error = yy
+        reach = length = np.sqrt(max(yy, 0.0))
         for a in range(n):
             i = supports[r, a]
-            s = abs(c[i]) + penalty[i] * abs(beta[r, a])
-            for b in range(n):
-                s += abs(Q[i, supports[r, b]] * beta[r, b])
-            load[a] = unit * s
             total -= c[i] * beta[r, a]
-            error += abs(c[i] * beta[r, a]) + s * abs(beta[r, a])
+            reach += np.sqrt(max(Q[i, i], 0.0)) * abs(beta[r, a])
             spread[r, a] = 0.0
+        error = length * reach
+        for a in range(n):
+            i = supports[r, a]
+            s = np.sqrt(max(Q[i, i], 0.0)) * reach + penalty[i] * abs(beta[r, a])
+            load[a] = unit * s
+            error += s * abs(beta[r, a])
         value[r] = total
         loss = 0.0
         for b in range(n):
@@ -218,22 +221,23 @@ def held_out_moments(moments, level, listed, unit, fits, scores):
     for s in range(supports.shape[0]):
         n = sizes[s]
         total = yy
-        bound = unit * yy
+        reach = np.sqrt(yy)
         base = level[-1]
         for a in range(n):
-            base += level[supports[s, a]] * abs(beta[s, a])
+            i = supports[s, a]
+            base += level[i] * abs(beta[s, a])
+            reach += np.sqrt(Q[i, i]) * abs(beta[s, a])
+        bound = unit * reach * reach  # the terms of Q and c may cancel
         for a in range(n):
             i = supports[s, a]
             g = -c[i]
-            size = abs(c[i])
             wide = 0.0
             for b in range(n):
                 j = supports[s, b]
                 g += Q[i, j] * beta[s, b]
-                size += abs(Q[i, j] * beta[s, b])
                 wide += abs(Q[i, j]) * spread[s, b]
             total += (g - c[i]) * beta[s, a]
-            bound += unit * (size + abs(c[i])) * abs(beta[s, a]) + (2.0 * (abs(g) + unit * size) + wide) * spread[s, a]
+            bound += (2.0 * (abs(g) + unit * np.sqrt(Q[i, i]) * reach) + wide) * spread[s, a]
         base *= MEAN_ROUNDING * np.sqrt(float(rows))
         error[s] = max(total, 0.0)
         rounding[s] = bound + (2.0 * np.sqrt(error[s]) + base) * base

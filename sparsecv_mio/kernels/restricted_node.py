@@ -198,7 +198,7 @@ def refit_in_bounds(Q, c, yy, penalty, ends, listed, unit, fits):
     -----
     Let r be the part of the gradient that a step within the bounds can follow, plus the rounding `load` of the
     gradient. The coefficients b are the exact minimiser after a change of c by at most |r|, so `||b - b*||_M` is at
-    most `||r||_{M^-1}`, and f(b) exceeds its minimum by at most the square. The rounding of M is treated as in
+    most `||r||_{M^-1}`, and f(b) exceeds its minimum by at most the square. The rounding of M and c is treated as in
     `refit_supports`.
     """
     for row in range(listed.sizes.shape[0]):
@@ -209,7 +209,7 @@ def refit_in_bounds(Q, c, yy, penalty, ends, listed, unit, fits):
             crosses |= beta[a] - spread[a] < ends.lo[at[a]] or beta[a] + spread[a] > ends.hi[at[a]]
         if not crosses:
             continue
-        M, scale, h, r, load = np.empty((n, n)), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+        M, scale, h, r = np.empty((n, n)), np.empty(n), np.empty(n), np.empty(n)
         lo, hi, b = np.empty(n), np.empty(n), np.empty(n)
         for a in range(n):
             square = Q[at[a], at[a]] + penalty[at[a]]
@@ -239,23 +239,22 @@ def refit_in_bounds(Q, c, yy, penalty, ends, listed, unit, fits):
             cholesky_solve(L, r, off.shape[0])
             for a in range(off.shape[0]):
                 b[off[a]] = min(max(b[off[a]] + r[a], lo[off[a]]), hi[off[a]])
-        value, error, excess = yy, yy, 0.0
+        value, reach, excess = yy, np.sqrt(yy), 0.0
         for a in range(n):
-            slope, size = h[a], 0.0
+            reach += abs(b[a])  # the diagonal of M is 1
+        for a in range(n):
+            slope, load = h[a], unit * reach
             for k in range(n):
                 slope -= M[a, k] * b[k]
-                size += abs(M[a, k] * b[k])
-            load[a] = unit * (size + abs(h[a]))
             value -= (h[a] + slope) * b[a]
-            error += (2.0 * abs(h[a]) + size) * abs(b[a])
             is_kept = (b[a] <= lo[a] and slope <= 0.0) or (b[a] >= hi[a] and slope >= 0.0)
-            r[a] = load[a] if is_kept else load[a] + abs(slope)
+            r[a] = load if is_kept else load + abs(slope)
         for a in range(n):
             for k in range(n):
                 excess += r[a] * abs(V[a, k]) * r[k] / (1.0 - loss)
         for a in range(n):
             beta[a], spread[a] = b[a] * scale[a], np.sqrt(V[a, a] * excess / (1.0 - loss)) * scale[a]
-        fits.value[row], fits.value_error[row] = value, unit * error + excess
+        fits.value[row], fits.value_error[row] = value, unit * reach * reach + excess
 
 
 @njit(cache=True, nogil=True)

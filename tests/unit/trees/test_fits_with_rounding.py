@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,22 @@ def test_values_and_coefficients_are_within_their_bounds(seed: int) -> None:
         assert abs(fits.value[row] - exact.objective) <= error
         spread = fits.spread[row, : len(support)] + exact.spread
         assert np.all(np.abs(fits.coefficients(row) - exact.beta) <= spread)
+
+
+@pytest.mark.parametrize("ends", [None, (np.zeros(1), np.full(1, np.inf)), (np.full(1, -np.inf), np.zeros(1))])
+def test_bounds_hold_if_the_product_of_column_and_target_cancels(ends: tuple[np.ndarray, np.ndarray] | None) -> None:
+    """The product is 0 in exact arithmetic up to 1e-17, of terms of size 0.1."""
+    X, y, gamma = np.array([[1.0], [1.0], [2.0], [0.5]]), np.array([0.1, 0.2, -0.15, 3e-17]), 0.5
+    data = standardize(Dataset.from_arrays(X, y), "none", "none")
+    fits = fit_from_moments(full_problem(data, gamma), [np.zeros(1, dtype=np.int64)], ends)
+    x, t = list(map(Fraction, X[:, 0].tolist())), list(map(Fraction, y.tolist()))
+    b = sum(v * r for v, r in zip(x, t, strict=True)) / (sum(v * v for v in x) + Fraction(gamma) / 2)
+    if ends is not None:
+        b = max(b, Fraction(0)) if ends[0][0] == 0.0 else min(b, Fraction(0))
+    value = sum((r - v * b) ** 2 for v, r in zip(x, t, strict=True)) + Fraction(gamma) / 2 * b * b
+    unit = Fraction(float(data.divisor[0])) / Fraction(data.y_unit)
+    assert abs(Fraction(float(fits.beta[0, 0])) - b * unit) <= fits.spread[0, 0] <= 1e-13
+    assert abs(Fraction(float(fits.value[0])) - value / Fraction(data.y_unit) ** 2) <= fits.value_error[0] <= 1e-13
 
 
 def test_a_singular_support_has_no_value() -> None:
