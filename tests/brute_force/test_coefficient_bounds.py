@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
@@ -146,6 +147,42 @@ def test_a_feature_of_a_group_whose_bounds_exclude_zero(seed: int) -> None:
     for row in record.table:
         assert row.cv_error == pytest.approx(cv_error(case, row.tau, 0.001, how), rel=1e-8)
         assert row.lower <= row.cv_error <= row.upper
+    assert sc.verify(record, data).ok
+
+
+def exact_cv_error(data: sc.Dataset, tau: int, gamma: float, high: list[float]) -> Fraction:
+    """Return the CV error without rounding, for columns without common rows, lower bounds of 0 and no intercept."""
+    X, y = [list(map(Fraction, row)) for row in data.X.tolist()], list(map(Fraction, data.y.tolist()))
+    plan, q, total = make_folds(3, data), range(data.X.shape[1]), Fraction(0)
+    means = [sum(row[j] for row in X) / len(X) for j in q]
+    ridge = [Fraction(gamma) / 2 * sum((row[j] - means[j]) ** 2 for row in X) / len(X) for j in q]
+    for fold in range(3):
+        rows = plan.train_rows(fold).tolist()
+        M = [ridge[j] + sum(X[i][j] ** 2 for i in rows) for j in q]
+        c = [sum(X[i][j] * y[i] for i in rows) for j in q]
+        b = [max(min(c[j] / M[j], Fraction(high[j])), Fraction(0)) for j in q]
+        fall = sorted(((2 * c[j] - M[j] * b[j]) * b[j], j) for j in q)
+        chosen = [j for _, j in fall[max(len(fall) - tau, 0) :]]
+        total += sum((y[i] - sum(X[i][j] * b[j] for j in chosen)) ** 2 for i in plan.scored_rows(fold).tolist())
+    return total / len(X)
+
+
+@pytest.mark.parametrize("long", [1e11, 1e14])
+@pytest.mark.parametrize("side", [
+    {"coef_bounds": {"x0": (0.0, None), "x1": (0.0, 0.25)}},
+    {"nonnegative": "x0,x1"},
+    {"coef_bounds": {"x0": (0.0, None), "x1": (0.0, 0.25)}, "at_most": "2:x0,x1"},
+    {"nonnegative": "x0,x1", "hierarchy": "x0=x1"},
+])  # fmt: skip
+def test_bounds_include_a_coefficient_near_0_that_a_long_held_out_row_shows(side: dict[str, Any], long: float) -> None:
+    """The training coefficient of x0 is 1e-18 or less without the first row, which is up to 1e14 long."""
+    X = np.array([[long, 0.0], [1.0, 0.0], [2.0, 0.0], [1.0, 0.0], [0.0, 2.0], [0.0, 1.0], [0.0, 3.0]])
+    data = sc.Dataset.from_arrays(X, [2.0, 1.5, 0.25, 0.5, 1.0, 2.0, 2.0], ["x0", "x1"])
+    how = {"folds": 3, "scale": "variance", "intercept": "none", "gap": 0.0}
+    record = sc.solve(data, gammas=[0.001, 0.5], taus=[2], **how, **side)
+    high = [1e300, 0.25 if "coef_bounds" in side else 1e300]
+    for row in record.table:
+        assert row.lower <= exact_cv_error(data, row.tau, row.gamma, high) <= row.upper
     assert sc.verify(record, data).ok
 
 

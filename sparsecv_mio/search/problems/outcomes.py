@@ -40,11 +40,13 @@ def bound_subproblems(
     is_expired : callable
         Function that returns True once the search has to end.
     """
+    subsets, change = problem.include_columns_at_zero(subsets)
     listed = [subset.candidates if subset.complete else (subset.support,) for subset in subsets]
     supports = [support for some in listed for support in some]
     counts = np.array([len(some) for some in listed])
     first, is_complete = np.cumsum(counts) - counts, np.array([subset.complete for subset in subsets])
     fits = problem.fit(supports) if is_complete.any() else problem.score(supports)
+    fits = fits if change is None else fits.widen(change)
     least_upper = np.minimum.reduceat(fits.objective_upper, first) * (1.0 + TIE_RTOL)
     is_tied = fits.objective_lower <= np.repeat(least_upper, counts)
     agrees = is_complete & np.logical_and.reduceat(_agree_with_trees(problem, fits, subsets, listed), first)

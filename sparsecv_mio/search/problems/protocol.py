@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Flag, auto
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -53,6 +53,13 @@ class Fits:
     held_out: FloatArray
     objective: FloatArray  # as computed
     is_accurate: BoolArray  # True if the bounds on the held-out loss are narrow enough for a solved subproblem
+
+    def widen(self, change: FloatArray) -> Fits:
+        """Return fits whose bounds on held-out losses allow changes of the predictions with norms `change` (L,)."""
+        lower, upper = np.sqrt(np.maximum(self.held_out_lower, 0.0)), np.sqrt(self.held_out_upper)
+        lower, upper = np.maximum(lower - change, 0.0) ** 2, (upper + change) ** 2
+        is_accurate = self.is_accurate & np.isfinite(change)
+        return replace(self, held_out_lower=lower, held_out_upper=upper, is_accurate=is_accurate)
 
     @classmethod
     def join(cls, parts: Sequence[Fits]) -> Fits:
@@ -187,6 +194,10 @@ class FoldProblem(ABC):
     @abstractmethod
     def fit(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports to the training rows and score the held-out rows."""
+
+    def include_columns_at_zero(self, subsets: Sequence[BestSubset]) -> tuple[Sequence[BestSubset], FloatArray | None]:
+        """Return subsets with the candidates that bounds of 0 hide, and changes of predictions; None for no change."""
+        return subsets, None
 
     @abstractmethod
     def score(self, supports: Sequence[IntArray]) -> Fits:

@@ -33,6 +33,7 @@ from sparsecv_mio.problem.constraints import FREE, SideConstraints, constraints_
 from sparsecv_mio.problem.problem import eliminate_forced_columns, strip_forced_columns
 from sparsecv_mio.problem.refit import find_wrong_signs, refit_squares
 from sparsecv_mio.search.problems.all_rows import check_restrictions
+from sparsecv_mio.search.problems.columns_at_zero import ColumnsAtZero
 from sparsecv_mio.search.problems.protocol import Capability, Enclosed, IsExpired, SupportsFound
 from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
 from sparsecv_mio.search.state.cells import ALL_ROWS
@@ -40,7 +41,7 @@ from sparsecv_mio.search.state.context import BestOnAllRows, Context
 from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
 from sparsecv_mio.trees.restricted_tree import can_solve_sizes_together, solve_with_constraints
 from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubset, BestSubsets
-from sparsecv_mio.units import MOMENTS_RTOL, TIE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, MOMENTS_RTOL, ROUNDING, TIE_RTOL
 
 UNUSED = Capability.LEFT_OUT_FITS | Capability.FOLD_RELAXATIONS  # they fit supports without the bounds
 
@@ -135,6 +136,51 @@ class ConstrainedProblem(SquaredProblem):
             self.problem, list(sizes), self.constraints, warm_starts=warm_starts, node_limit=node_limit,
             is_expired=is_expired, wrong_signs=signs, cutoffs=cutoffs,
         )  # fmt: skip
+
+    def include_columns_at_zero(self, subsets: Sequence[BestSubset]) -> tuple[Sequence[BestSubset], FloatArray | None]:
+        """Return subsets with the candidates that bounds of 0 hide, and changes of predictions (`columns_at_zero`).
+
+        If the columns that a bound of 0 may hold cannot change a held-out loss by more than rounding, a candidate has a
+        bound on the change. Otherwise every choice of these columns is a candidate, or the bound is infinite.
+
+        Parameters
+        ----------
+        subsets : sequence of BestSubset
+            Outcomes of trees.
+        """
+        at_zero = ColumnsAtZero(self.store.context.data, self._rows, self.problem, self.constraints)
+        if not at_zero.inward.any():
+            return subsets, None
+        known = [support for subset in subsets if subset.complete for support in subset.candidates
+                 if len(support) < self.constraints.columns(subset.tau) or at_zero.ignores_signs]  # fmt: skip
+        unclear = {known[i].tobytes() for i in at_zero.find_unclear(known)} if known else set()
+        if not unclear:
+            return subsets, None
+        found, changes = list[BestSubset](), list[float]()
+        for subset in subsets:
+            listed = {tuple(support.tolist()): support for support in subset.candidates if subset.complete}
+            own = [self._choose_columns(at_zero, support, subset.tau) if support.tobytes() in unclear else (0.0, [])
+                   for support in listed.values()]  # fmt: skip
+            for _, supports in own:
+                listed |= {tuple(support.tolist()): support for support in supports}
+            more, n = tuple(listed.values()), len(own)
+            values = (*subset.values, *[np.nan] * (len(more) - n)) if subset.values else ()
+            found.append(replace(subset, candidates=more, values=values) if n else subset)
+            changes += [change for change, _ in own] + [0.0] * (max(len(more), 1) - n)
+        return found, np.array(changes)
+
+    def _choose_columns(self, at_zero: ColumnsAtZero, support: IntArray, tau: int) -> tuple[float, list[IntArray]]:
+        """Return a bound on the change of a candidate's predictions, or its neighbours if the change may matter."""
+        problem, rows = self.problem, self._held_out
+        change, columns = at_zero.bound_change(support, tau, rows.moments()[0])
+        loss = float(self.fit([support]).held_out[0])
+        effect = change * (2.0 * np.sqrt(loss) + change)
+        if effect <= ACCURATE_RTOL * loss or change <= ROUNDING * np.sqrt(problem.yy / problem.total * rows.weight):
+            return change, []
+        choices = at_zero.list_choices(support, columns, tau)
+        if choices is None:
+            return (change if effect <= CROSSING_RTOL * loss else np.inf), []
+        return 0.0, choices
 
     @property
     def _rows(self) -> slice | IntArray:
