@@ -443,8 +443,8 @@ OPTIONS = {
                "with a smaller CV error between the neighbours of the reported gamma (field `refined`)."),
         Option("sources", str, (), "NAME,...|-NAME,...",
                "Bounding methods that the search uses: names, all or none. Names with a minus sign (--sources=-NAME) "
-               "are switched off, and all others are used. The answer does not depend on this option. `--sources "
-               "help` lists the methods. [all]"),
+               "are switched off, and all others are used. The answer does not depend on this option. An "
+               "unknown name prints all names. [all]"),
         Option("oracles", str, None, "LIST|none",
                "Deprecated, has no effect; use --sources. Accepted values: some of glru, iacv, treecv, or none. "
                "[none]"),

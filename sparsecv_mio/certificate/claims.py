@@ -40,7 +40,7 @@ from sparsecv_mio.digits import several
 from sparsecv_mio.problem.glm_objective import explained_share, null_loss
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.targets import DEFAULT_LOSS
-from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, SO_FAR_GAP, TINY
+from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, SO_FAR_GAP, TINY, WORST_ROUNDING
 from sparsecv_mio.words import Method, Model, Oracle
 
 MAE_BOUND_RTOL = 10.0 * FOLLOWS_RTOL  # tolerance of bounds by squared errors, given their agreement with residuals
@@ -308,9 +308,12 @@ def _certificate(checks: Checks, record: Record, row: TableRow, path: str) -> No
     checks.require(least or tied, f"{path}gamma", words)
     check_gap(checks, claim, path)
     # `proved`, and the ties and rounding it rests on: those of the pair with the least lower bound
-    _check_widths(checks, claim, min(record.table, key=lambda row: row.lower), path)
+    _check_widths(checks, claim, _lowest(record.table), path)
+    _check_rounding(checks, record, claim, path)
     if record.status == "proved":
         _check_gap(checks, claim, record.request.gap, "status")
+        if record.continuous is None:
+            _check_ties(checks, claim, record.table, record.request.gap, path)
 
 
 def _check_gap(checks: Checks, claim: Record | Least | Region, gap: float, name: str) -> None:
@@ -385,17 +388,48 @@ def _region(checks: Checks, record: Record, region: Region, gap: float, path: st
     if not checks.has_value(own, f"{path}gamma", "the best pair of the region is not in the table"):
         return
     check_against_table(checks, region, own, ("cv_error", "upper"), path)
-    lowest, upper = min(inside, key=lambda row: row.lower), min(row.upper for row in inside)
+    lowest, upper = _lowest(inside), min(row.upper for row in inside)
     checks.require_same(f"{path}lower", region.lower, lowest.lower, "the smallest of the region is")
     words = f"another pair of the region has the smaller upper bound {upper!r}"
     checks.require(region.upper <= upper * (1.0 + CROSSING_RTOL), f"{path}gamma", words)
     _check_widths(checks, region, lowest, path)
+    _check_rounding(checks, record, region, path)
     _check_gap(checks, region, gap, f"{path}upper")
+    _check_ties(checks, region, inside, gap, path)
+
+
+def _lowest(rows: Sequence[TableRow]) -> TableRow:
+    """Return the row with the smallest lower bound, of equal ones that with the most solved folds."""
+    return min(rows, key=lambda row: (row.lower, -row.folds_decided))
+
+
+def _check_ties(
+    checks: Checks, claim: Record | Least | Region, rows: Sequence[TableRow], gap: float, path: str
+) -> None:
+    """Check that a claim that rests on ties has solved every pair that may be better: a tie may hide a difference."""
+    slack = claim.allowance + CROSSING_RTOL * claim.upper
+    if claim.upper - claim.lower > gap * claim.upper + slack:
+        bar = (1.0 - gap) * claim.upper - slack
+        unsolved = [row for row in rows if row.lower < bar and row.folds_decided < row.folds]
+        words = f"{claim.tie_width!r} cannot certify a choice with {len(unsolved)} open pairs that may be better"
+        checks.require(not unsolved, f"{path}tie_width", words)
+
+
+def _check_rounding(checks: Checks, record: Record, claim: Record | Least | Region, path: str) -> None:
+    """Check the allowance where supports are fitted by Newton's method; `optimality` checks it for squared error."""
+    if not record.loss.is_quadratic and math.isfinite(claim.upper):
+        room = 2.0 * WORST_ROUNDING * claim.upper
+        words = f"the largest width of solved folds that rounding may cause, {room!r}"
+        checks.require_at_most(f"{path}allowance", claim.allowance, room, words)
 
 
 def _check_widths(checks: Checks, claim: Record | Least | Region, lowest: TableRow, path: str = "") -> None:
-    """Check ties and rounding of a claim: at most the width of the interval with the smallest lower bound."""
-    room = (lowest.upper - lowest.lower) + CROSSING_RTOL * claim.upper
+    """Check ties and rounding of a claim: at most the width of the interval with the smallest lower bound.
+
+    Both are sums over solved folds, so they are 0 up to rounding if no fold of this pair is solved.
+    """
+    width = lowest.upper - lowest.lower if lowest.folds_decided else 0.0
+    room = width + CROSSING_RTOL * claim.upper
     for name in ("tie_width", "allowance"):
         said = getattr(claim, name)
         checks.require(0.0 <= said < math.inf, path + name, f"{said!r} is not a finite number of at least 0")

@@ -243,6 +243,8 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
     factors, levels_of_factors = restrictions.resolve_names(dataset.names).count, dict[str, Sequence[str]]()
     for name in names:
         columns = next((some for some in factors if name in some), None)
+        if "=" in name and any(one.split("=")[0] == name.split("=")[0] for one in restrictions.adjust):
+            raise BadInput(f"reference: {name!r} belongs to --adjust, whose levels have no reference; leave it out")
         if name in restrictions.force_out:
             raise BadInput(
                 f"reference: {name!r} is forced out, so the coefficients of its factor are already differences from "

@@ -145,7 +145,28 @@ def read_with_folds(
         dataset if how is None else how.in_classes(dataset), rows["folds"], seed or 0, rows["weights"]
     )
     note_unused_seed(plan, seed, quiet)
+    if id is not None:
+        warn_of_separated_rows(dataset, plan, id)
     return dataset, plan
+
+
+def warn_of_separated_rows(dataset: Dataset, plan: FoldPlan, id: str) -> None:
+    """Print a warning if rows with the same value of a column are in different folds."""
+    import numpy as np
+
+    from sparsecv_mio.data.row_structure import Subjects
+
+    values, codes = np.unique(dataset.aux[id], return_inverse=True)
+    if plan.is_partition:
+        are_separated = len(np.unique(codes * plan.k + plan.labels)) > len(values)
+    else:
+        folds = ((codes[plan.scored_rows(fold)], codes[plan.train_rows(fold)]) for fold in range(plan.k))
+        are_separated = len(values) < dataset.n and any(np.isin(scored, trained).any() for scored, trained in folds)
+    if are_separated:
+        tell(
+            f"warning: column {id!r} has {len(values):,} different values in {dataset.n:,} rows, and folds separate "
+            f"rows of the same value; if these belong together, give {Subjects(id, '', len(values)).option}"
+        )
 
 
 def note_unused_seed(plan: FoldPlan, seed: int | None, quiet: bool) -> None:

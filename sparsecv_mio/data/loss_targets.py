@@ -224,7 +224,7 @@ def _not_two(dataset: Dataset, found: tuple[str, ...]) -> str:
     some = ", ".join(found[:MOST_NAMED]) + (", ..." if len(found) > MOST_NAMED else "")
     return (
         f"target {target} holds {len(found)} different values ({some}), but logistic loss needs exactly two classes; "
-        'use loss="squared", or join classes'
+        'use loss="squared", join classes, or, for numbers of successes, name the column of trials (trials="n")'
     )
 
 

@@ -609,8 +609,9 @@ def nested_cross_validate(
     if options.by_folds:
         given = " and ".join(f'{name}="{Within.FOLDS}"' for name in options.by_folds)
         raise BadInput(
-            f"nested: not supported with {given}; leave out {given}, or, for numeric columns, pass a "
-            "BestSubsetRidgeCV with these settings to cross_val_predict of scikit-learn"
+            f"nested: not supported with {given}; leave out {given}, or, for numeric columns and folds without groups, "
+            "pass the estimator of the loss, such as BestSubsetRidgeCV, with these settings to cross_val_predict of "
+            "scikit-learn"
         )
     _warn_of_deprecated_options(options, hooks)
     question, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()

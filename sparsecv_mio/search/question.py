@@ -118,11 +118,11 @@ class Question:
 
 
 def _raise_if_no_count_allows(question: Question, error: BadInput) -> None:
-    """Raise the error on support sizes that count factors if these sizes are wrong for single levels too."""
-    if str(error).startswith("tau"):
-        try:
-            question.grid()
-        except BadInput:
+    """Raise the error on a question that counts factors if the question that counts levels is wrong in the same way."""
+    try:
+        question.grid()
+    except BadInput as other:
+        if str(error).startswith("tau") or str(error) == str(other):
             raise error from None
 
 

@@ -538,3 +538,26 @@ def test_a_descent_that_a_limit_ends_before_its_first_move_has_none() -> None:
     assert "descent" in claims
     claims = {failure.field for failure in verify(R(known, descent=(), status="limit"), data()).failures}
     assert "descent" not in claims
+
+
+@pytest.mark.parametrize("name", ["tie_width", "allowance"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
+def test_ties_and_rounding_certify_no_choice_with_open_pairs(loss: str, name: str) -> None:
+    """A second size counts as excluded by a width as large as the CV error; too many columns to try all supports."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(40, 17))
+    signal = 2.0 * X[:, 0] + 2.0 * X[:, 1] + 0.3 * rng.normal(size=40)
+    y = {"squared": signal, "logistic": (signal > 0.0) * 1.0, "poisson": np.floor(np.exp(0.4 * signal))}[loss]
+    data = Dataset.from_arrays(X, y)
+    folds = make_folds("4", data)
+    honest = cross_validate(data, folds, gammas=[1.0], taus=[1], loss=loss, threads=1)
+    assert verify(honest, data).ok
+    (solved,) = honest.table
+    second = dataclasses.replace(
+        solved, tau=2, lower=0.0, upper=math.inf, folds_decided=0, estimate=True, status="excluded"
+    )
+    forged = dataclasses.replace(
+        honest, table=(solved, second), request=dataclasses.replace(honest.request, taus=(1, 2)), lower=0.0, gap=1.0,
+        **{name: honest.upper},
+    )  # fmt: skip
+    assert name in [failure.field for failure in verify(forged, data).failures]

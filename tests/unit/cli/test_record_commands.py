@@ -431,6 +431,37 @@ def test_a_model_without_features_predicts_its_intercept(tmp_path: Path, capsys:
     assert set(read_csv(io.StringIO(capsys.readouterr().out)).prediction) == {stored.intercept}
 
 
+def test_rows_of_one_id_in_different_folds_are_named(tmp_path: Path, capsys: Said) -> None:
+    data = tmp_path / "visits.csv"
+    lines = (f"{i // 3},{i * i % 7},{'abc'[i % 3]},{i % 5 + i * i % 7}" for i in range(36))
+    data.write_text("\n".join(["patient,x,site,y", *lines]))
+    solve = [
+        "solve",
+        str(data),
+        "-t",
+        "y",
+        "--id",
+        "patient",
+        "--gamma",
+        "0.1",
+        "--tau",
+        "1",
+        "--encode",
+        "onehot",
+        "-q",
+    ]
+    for folds, is_warned in (("5", True), ("loo", True), ("2x4", True), ("groups:patient:4", False)):
+        assert run([*solve, "--folds", folds]) == 0
+        said = capsys.readouterr().err
+        words = "column 'patient' has 12 different values in 36 rows, and folds separate rows of the same value"
+        assert (words in said and "give --folds groups:patient" in said) is is_warned, folds
+    assert run([*solve[:-1], "--force-in", "c"]) == 2
+    said = capsys.readouterr().err
+    assert "--force-in: 'c' is not a feature" in said and "because" not in said
+    assert run([*solve, "--adjust", "site", "--reference", "site=b"]) == 2
+    assert "--reference: 'site=b' belongs to --adjust, whose levels have no reference" in capsys.readouterr().err
+
+
 def test_no_row_is_lost_on_the_way_to_other_programs(tmp_path: Path, capsys: Said) -> None:
     """Rows keep their numbers and names where some have no prediction, and where rows of weight 0 are left out."""
     cells = [f"00{k},{k},{k * k % 7},{k + k * k % 7 + (k % 3) / 10},{k % 4}" for k in range(1, 25)]
