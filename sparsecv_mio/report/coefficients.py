@@ -278,7 +278,8 @@ def against(record: Shown, references: References) -> Shown:
     """Return a record with coefficients relative to reference levels, whose coefficients move to the intercept.
 
     Predictions do not change, since every row has exactly one level of a factor. The models of bootstrap draws change
-    in the same way, and the percentiles of their coefficients are computed again.
+    in the same way, and the percentiles of their coefficients are computed again. The shares of zeros do not change:
+    they are those of draws without the feature.
 
     Parameters
     ----------
@@ -301,7 +302,10 @@ def against(record: Shown, references: References) -> Shown:
         )
 
         chosen = tuple(_shift_coefficients(model, references) for model in record.bootstrap.chosen)
-        shifted = replace(shifted, bootstrap=summarise_bootstrap(record, replace(record.bootstrap, chosen=chosen)))
+        drawn, outside = record.bootstrap, {term.feature: term.zeros for term in record.bootstrap.features}
+        drawn = summarise_bootstrap(record, replace(drawn, chosen=chosen))  # counts the differences of 0 as zeros
+        features = tuple(replace(term, zeros=outside[term.feature]) for term in drawn.features)
+        shifted = replace(shifted, bootstrap=replace(drawn, features=features))
     return shifted
 
 

@@ -58,6 +58,21 @@ def summarise_draws(record: Record) -> list[DrawSummary]:
     return summaries + ([] if tested is None else [_describe_inference(record, tested)])
 
 
+def describe_missing_draws(record: Record) -> list[tuple[str, str]]:
+    """Return the options that requested draws of which none was done, each with the reason.
+
+    Parameters
+    ----------
+    record : Record
+        Record of a search.
+    """
+    results = {
+        "bootstrap": record.bootstrap, "stability_selection": record.stability_selection, "infer": record.inference
+    }  # fmt: skip
+    notes = [note.partition(": ") for note in record.warnings]
+    return [(option, reason.split(";")[0]) for option, _, reason in notes if results.get(option, record) is None]
+
+
 def print_draws(console: Console, record: Record, brief: bool, full: bool) -> None:
     """Print the bootstrap, stability selection and inference by splits of a record.
 
@@ -72,6 +87,8 @@ def print_draws(console: Console, record: Record, brief: bool, full: bool) -> No
     full : bool
         True to print every feature.
     """
+    for option, reason in describe_missing_draws(record):
+        say(console, f"{option.replace('_', ' ')}: no results; {reason}")
     for summary in summarise_draws(record):
         if brief:
             console.print()
@@ -117,7 +134,9 @@ def _describe_bootstrap(record: Record, found: inference_parts.Bootstrap) -> Dra
         "model",
     ]
     level, ends = f"{100.0 * found.level:g}%", [f"{50.0 * (1.0 + sign * found.level):g}%" for sign in (-1.0, 1.0)]
-    heads = [unit, "draws", "frequency", f"{level} from", "to"]
+    factors, references = restrictions_of(record).count, requested_references(record)
+    has_levels = any(one.feature in columns for columns in factors if len(columns) > 1 for one in found.features)
+    heads = ["term or level" if has_levels else unit, "draws", "frequency", f"{level} from", "to"]
     rows = [
         [one.feature, one.draws, "forced" if one.forced else f"{one.frequency:.3f}", f"{one.lower:.3f}",
          f"{one.upper:.3f}"] for one in found.features
@@ -126,7 +145,8 @@ def _describe_bootstrap(record: Record, found: inference_parts.Bootstrap) -> Dra
     if found.has_percentiles:
         heads += [f"coefficient {ends[0]}", ends[1], "zeros"]
         for row, one in zip(rows, found.features, strict=True):
-            row += [one.coefficient_low, one.coefficient_high, f"{one.zeros:.3f}"]
+            limits = [one.coefficient_low, one.coefficient_high]
+            row += [*(["reference", ""] if one.feature in references else limits), f"{one.zeros:.3f}"]
         caption += (
             ", and percentiles of coefficients over all draws, which are not confidence intervals: a coefficient is 0 "
             f"in draws without its {unit}"
@@ -137,7 +157,6 @@ def _describe_bootstrap(record: Record, found: inference_parts.Bootstrap) -> Dra
             f"{found.fewest_draws:,} draws"
         )
     features = report_table(f"{caption}.", heads, rows, words=1)
-    factors = restrictions_of(record).count
     models = [(words_of_terms(one.support, factors), one.draws) for one in found.models[:MAX_MODELS_SHOWN]]
     frequent = report_table("Most frequent models.", (f"{unit}s", "draws"), models, words=1)
     return DrawSummary("bootstrap of the whole procedure", lines, (features, frequent))

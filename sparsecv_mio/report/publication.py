@@ -37,6 +37,7 @@ from sparsecv_mio.report.journal_numbers import DIGITS, format_column, format_li
 from sparsecv_mio.report.optional_parts import (
     FEW_SPLITS,
     certified_lines,
+    describe_missing_draws,
     find_missing_levels,
     find_significant_terms,
     list_untested_terms,
@@ -336,6 +337,7 @@ def _describe_draws(record: Record) -> dict[str, Any]:
         "has_few_splits": record.inference is not None and len(splits) < FEW_SPLITS,
         "tests_factors": record.inference is not None and bool((record.request.restrictions or NONE).count),
         "significant_terms": _list_significant_terms(record),
+        "missing_draws": describe_missing_draws(record),
         "untested": [split.note for split in splits if split.note],
         "untested_terms": list_untested_terms(record),
         "untested_levels": find_missing_levels(record),

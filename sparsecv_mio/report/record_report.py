@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 
+from sparsecv_mio.certificate.checked_fields import MOST_FITS
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, PathRecord
 from sparsecv_mio.certificate.parts import NESTED_WARNING, DataInfo, GridRequest, ReadingInfo, versions
 from sparsecv_mio.certificate.read_back import AnyRecord, came_from_python
@@ -813,11 +814,17 @@ def _path_sections(record: PathRecord, data: Dataset | None) -> list[Section]:
 
 def _verify(record: AnyRecord, name: str, file: str) -> tuple[Block, ...]:
     """Return how the record is verified."""
+    subsets = (
+        "With at most 12 non-constant features, it tries every subset of every pair; with 13 to 15, every subset of "
+        "the reported pair."
+        if record.loss.is_quadratic
+        else f"It proves by branch and bound that subsets are optimal, if this takes at most {MOST_FITS:,} fits; "
+        "otherwise, it states what is not verified."
+    )
     words = (
         "`verify` makes the folds, refits and errors again, without the search code, and reports whether each field "
-        "was recomputed. With squared-error loss and at most 12 non-constant features, it tries every subset of every "
-        "pair; with 13 to 15, every subset of the reported pair. For any number of features, `solve --proof PROOF` "
-        "writes a proof of the lower bound on the CV error of all pairs; the command `check` verifies this proof."
+        f"was recomputed. {subsets} For any number of features, `solve --proof PROOF` writes a proof of the lower "
+        "bound on the CV error of all pairs; the command `check` verifies this proof."
     )
     if isinstance(record, Record | CommonRecord) and came_from_python(record.folds):
         again = "The folds came from Python; pass them again, as given to `solve`."

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from repository import INSTANCES, ROOT
+from rich.console import Console
 
 import sparsecv_mio as sc
 from sparsecv_mio.certificate.inference_checks import summarise_bootstrap, summarise_stability_selection
@@ -34,7 +35,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.report.journal_numbers import format_column, round_outward
 from sparsecv_mio.report.layout import code_lines
-from sparsecv_mio.report.optional_parts import summarise_draws
+from sparsecv_mio.report.optional_parts import print_draws, summarise_draws
 from sparsecv_mio.report.publication import cited_keys, make_publication, print_pair, publication_text
 from sparsecv_mio.report.references import bibliography, find_references
 from sparsecv_mio.search.api import cross_validate
@@ -272,8 +273,23 @@ def test_baselines_add_sentences(record: Record) -> None:
     assert "On the same folds we fitted lasso, abess" in made.methods and "scikit-learn 1.7.0" in made.methods
     assert "The CV error of lasso is" in made.results and "above that of the reported pair" in made.results
     assert re.search("Certified over the grid: no CV error of best-subset selection is more than 2[01]%", made.results)
+    assert "lasso, abess, each with the penalty or size of its smallest CV error" in made.methods
+    for one, chosen in zip(methods, ("penalty", "size"), strict=True):
+        alone = replace(record, baselines=Baselines((one,), {"scikit-learn": "1.7.0"}))
+        assert f"we fitted {one.method} with the {chosen} of the smallest CV error" in make_publication(alone).methods
     assert {"tibshirani1996", "zhu2020", "pedregosa2011"} <= set(cited_keys(drawn))
     assert "lasso" not in make_publication(record).methods
+
+
+def test_requested_draws_without_results_are_stated(record: Record) -> None:
+    warning = "infer: the time limit was reached after 0 of 20 draws; give a longer time limit"
+    stopped = replace(record, warnings=(warning, "x: y"))
+    stated = "The requested tests by random splits gave no results: the time limit was reached after 0 of 20 draws."
+    assert stated in make_publication(stopped).methods and "gave no results" not in make_publication(record).methods
+    for brief in (True, False):
+        console = Console(width=200, record=True, file=io.StringIO())
+        print_draws(console, stopped, brief, full=False)
+        assert console.export_text().strip() == ("infer: no results; the time limit was reached after 0 of 20 draws")
 
 
 def test_tests_by_splits_add_columns(record: Record) -> None:
@@ -339,6 +355,7 @@ def test_trials_are_counted(tmp_path: Path) -> None:
     record.write_report(file, frame, style="publication")
     text = file.read_text(encoding="utf-8")
     assert f"Each row had k successes of n trials, in total {frame['k'].sum()} of {frame['n'].sum()}." in text
+    assert "scaled to length 1, with rows weighted by the number of trials, with scales from all rows" in text
     assert "The data had 30 rows, the target k" in text and "over all 30 rows (divisor n − 1, unweighted)" in text
     assert (
         f"with k successes of n trials: the model with τ = 1 and γ = 0.100, refitted to all {frame['n'].sum()}" in text
@@ -373,6 +390,15 @@ def test_preprocessing_is_stated(tmp_path: Path) -> None:
     assert "Missing values of sex were a level of their own, (missing)." in text
     assert "No values were missing" not in made.methods + dropped
     assert next(row for row in made.table.rows if row[0] == "b")[-1] == "forced"
+
+
+def test_codes_are_those_of_terms_of_the_table() -> None:
+    rng = np.random.default_rng(7)
+    frame = pd.DataFrame({"a": rng.normal(size=40), "statin": ["no", "yes"] * 20})
+    frame["y"] = frame["a"] + rng.normal(size=40)
+    for name in ("a", "statin"):
+        record = sc.solve(frame, "y", encode="onehot", force_in=name, folds="4", gammas=[0.1], taus=[1], threads=1)
+        assert ("Codes of statin: no = 0, yes = 1." in make_publication(record).notes) == (name == "statin")
 
 
 def test_references_agree_with_the_citation_file() -> None:

@@ -73,8 +73,9 @@ def test_every_command_counts_terms_where_factors_count_as_one() -> None:
     for shown, words in (
         (record, "tau = 2 terms, gamma = 0.1: predicts"), (record, "best subset of at most 2 terms"),
         (record, "The terms of the reported model are those of "), (record, "0 in draws without its term"),
-        (record, "| term | draws | frequency |"), (record, "| term | coefficient, in units of y per unit of the t"),
-        (record, "\n| c, x | 12 |"), (record, "probabilities that a term belongs in"),
+        (record, "| term or level | draws | frequency |"),
+        (record, "| term | coefficient, in units of y per unit of the t"), (record, "\n| c, x | 12 |"),
+        (record, "probabilities that a term belongs in"),
         (common, "2 terms common to all folds"), (path, "the best subsets of 1 to 2 terms"),
         (fit, "the best subset of 2 terms on all rows"),
     ):  # fmt: skip
@@ -180,6 +181,16 @@ def test_how_to_verify_is_a_command_that_works_or_python(record: Record) -> None
     of_labels = cross_validate(data(), labels, gammas=0.1, taus=1)
     assert "sc.verify(" in commands(report_of(of_labels))[-1] and "folds" in commands(report_of(of_labels))[-1]
     assert make_folds("5", data()).digest == record.folds.digest
+
+
+def test_how_to_verify_is_about_the_loss_of_the_record(record: Record) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(40, 2))
+    rows = sc.Dataset.from_arrays(X, (X[:, 0] + rng.normal(size=40) > 0.0).astype(float))
+    logistic = sc.solve(rows, loss="logistic", folds="4", gammas=[0.1], taus=[1], threads=1)
+    squared, classes = (report_text(one, "md", "r.json", None, "d.csv") for one in (record, logistic))
+    assert "every subset of every pair" in squared and "branch and bound that subsets are optimal" not in squared
+    assert "every subset of every pair" not in classes and "at most 20,000 fits" in classes
 
 
 def test_the_pair_of_a_rule_is_not_said_to_be_minimised() -> None:
