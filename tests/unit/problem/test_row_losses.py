@@ -79,7 +79,7 @@ def test_held_out_losses_lie_between_their_ends() -> None:
 
 def test_what_has_no_fit_is_refused() -> None:
     for y in (np.array([-1.0, 2.0]), np.array([np.nan, 1.0])):
-        with pytest.raises(BadInput, match="must be counts"):
+        with pytest.raises(BadInput, match="must contain counts"):
             LOSS.check(y, intercept=False)
     with pytest.raises(BadInput, match="so the intercept has no finite optimum"):
         LOSS.check(np.zeros(3), intercept=True)
