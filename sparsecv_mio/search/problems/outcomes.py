@@ -92,7 +92,7 @@ def show_fits(gamma: int, taus: tuple[int, ...], folds: slice | IntArray, fits: 
     fits : Fits
         Fits of the supports, by size or by fold.
     """
-    shape = len(taus), len(fits.supports) // max(len(taus), 1)
+    shape = len(taus), folds.stop - folds.start if isinstance(folds, slice) else len(folds)
     shown = "best", "held_out", "objective", "objective_upper"
     bounds = SubproblemBounds.unknown(gamma, taus, folds, shape[1], fits.supports, shown)
     upper = fits.objective_upper * (1.0 + TIE_RTOL)

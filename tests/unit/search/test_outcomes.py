@@ -27,7 +27,7 @@ from sparsecv_mio.problem.training_moments import TrainingMoments, training_mome
 from sparsecv_mio.search.problems import by_rows
 from sparsecv_mio.search.problems.by_rows import RowBasedProblems
 from sparsecv_mio.search.problems.fold_fits import FoldData, enclose_held_out
-from sparsecv_mio.search.problems.outcomes import bound_subproblems
+from sparsecv_mio.search.problems.outcomes import bound_subproblems, show_fits
 from sparsecv_mio.search.problems.protocol import Capability, Fits
 from sparsecv_mio.search.problems.size_by_size import RestrictedProblem, VendorProblem
 from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
@@ -313,3 +313,10 @@ def test_without_branching_sizes_are_bounded_alone(monkeypatch: pytest.MonkeyPat
         solved = problems.fold(fold, 1).solve([2], [], 1 << 13, is_never_expired)
         least, _, _ = truth(1, 2, fold)
         assert solved.finished and 0.0 < solved.by_size[2].lower <= least * (1.0 + 1e-9)
+
+
+def test_sizes_without_a_support_have_no_fits() -> None:
+    """A limit may end the relaxations of a fold before any support is known."""
+    nothing = np.zeros(0)
+    fits = Fits([], *[nothing] * 6, np.zeros(0, dtype=bool))
+    assert show_fits(0, (), slice(3, 4), fits).objective_upper[:, 0].shape == (0,)
