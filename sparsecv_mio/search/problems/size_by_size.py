@@ -156,11 +156,11 @@ class ConstrainedProblem(SquaredProblem):
         unclear = {known[i].tobytes() for i in at_zero.find_unclear(known)} if known else set()
         if not unclear:
             return subsets, None
-        found, changes = list[BestSubset](), list[float]()
+        found, changes, held_out = list[BestSubset](), list[float](), self._held_out.moments()[0]
         for subset in subsets:
             listed = {tuple(support.tolist()): support for support in subset.candidates if subset.complete}
-            own = [self._choose_columns(at_zero, support, subset.tau) if support.tobytes() in unclear else (0.0, [])
-                   for support in listed.values()]  # fmt: skip
+            own = [self._choose_columns(at_zero, support, subset.tau, held_out)
+                   if support.tobytes() in unclear else (0.0, []) for support in listed.values()]  # fmt: skip
             for _, supports in own:
                 listed |= {tuple(support.tolist()): support for support in supports}
             more, n = tuple(listed.values()), len(own)
@@ -169,10 +169,12 @@ class ConstrainedProblem(SquaredProblem):
             changes += [change for change, _ in own] + [0.0] * (max(len(more), 1) - n)
         return found, np.array(changes)
 
-    def _choose_columns(self, at_zero: ColumnsAtZero, support: IntArray, tau: int) -> tuple[float, list[IntArray]]:
+    def _choose_columns(
+        self, at_zero: ColumnsAtZero, support: IntArray, tau: int, held_out: FloatArray
+    ) -> tuple[float, list[IntArray]]:  # fmt: skip
         """Return a bound on the change of a candidate's predictions, or its neighbours if the change may matter."""
         problem, rows = self.problem, self._held_out
-        change, columns = at_zero.bound_change(support, tau, rows.moments()[0])
+        change, columns = at_zero.bound_change(support, tau, held_out)
         loss = float(self.fit([support]).held_out[0])
         effect = change * (2.0 * np.sqrt(loss) + change)
         if effect <= ACCURATE_RTOL * loss or change <= ROUNDING * np.sqrt(problem.yy / problem.total * rows.weight):

@@ -122,7 +122,8 @@ class FoldSamples:
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Search the sampled folds, and fit the supports found in all folds."""
         gammas, is_over = step.gammas, StepClock.from_step(step, is_expired).has_expired
-        supports = [supports for *_, supports in step.targets()][::-1]
+        assert isinstance(step, PairsStep)
+        supports = [step.starts[g] for g in gammas]
         statements, by_fold = list[Statement](), list[SupportsFound]()
         gamma_indices: tuple[int, ...] = ()
         for found in problems.sample_folds(gammas, step.taus, step.folds, supports, step.n_threads, is_over):
