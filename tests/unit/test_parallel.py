@@ -135,7 +135,8 @@ def test_a_worker_is_killed_on_the_way(cluster: DaskCluster, plan: dict[str, obj
     pd.testing.assert_frame_equal(*(collect(one).drop(columns=["seconds", "cpu_seconds"]) for one in (there, here)))
 
 
-@pytest.mark.parametrize(("loss", "names"), [("logistic", ["sparsecv", "ridge"]), *slow([("poisson", ["ridge"])])])
+@pytest.mark.slow
+@pytest.mark.parametrize(("loss", "names"), [("logistic", ["sparsecv", "ridge"]), ("poisson", ["ridge"])])
 def test_classes_and_counts(
     cluster: DaskCluster, plan: dict[str, object], tmp_path: Path, loss: str, names: list[str]
 ) -> None:
