@@ -62,7 +62,8 @@ _IMPLEMENTATIONS = {
     "check_inference": "inference.split_tests",
     **dict.fromkeys(("criteria", "glm_criteria"), "fits.criteria"),
     "data_of": "certificate.read_back",
-    **dict.fromkeys(("held_out_predictions", "predict_interval"), "search.answer.fold_models"),
+    "held_out_predictions": "search.answer.fold_models",
+    "predict_interval": "fits.prediction_intervals",
     "read_new_rows": "data.readers",
     "write_report": "report.record_report",
 }

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.data.readers import NewRows
     from sparsecv_mio.fits.fit_options import FitOptions, PathOptions
+    from sparsecv_mio.fits.prediction_intervals import FoldModels
     from sparsecv_mio.model_space import Restrictions
-    from sparsecv_mio.search.answer.fold_models import FoldModels
     from sparsecv_mio.search.options import SearchOptions
     from sparsecv_mio.search.state.context import Snapshot
 
@@ -454,7 +454,7 @@ def _print_lines(lines: Iterable[str], notes: Iterable[str] = ()) -> int:
 
 def _fold_models(stored: StoredRecord, level: float | None, train: str | None) -> FoldModels | None:
     """Return the models of the folds, if intervals are requested."""
-    from sparsecv_mio.search.answer.fold_models import FoldModels, check_level, with_fold_models
+    from sparsecv_mio.fits.prediction_intervals import FoldModels, check_level, with_fold_models
 
     why = "prediction intervals need the fold models, which are refitted to the training data"
     if level is None:

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.prediction_intervals import FoldModels, with_fold_models
 from sparsecv_mio.model_space import Bounds, Column, Hierarchy, Limits
-from sparsecv_mio.search.answer.fold_models import FoldModels, with_fold_models
 from sparsecv_mio.sklearn import sparse_model
 
 

@@ -16,7 +16,8 @@ from sparsecv_mio.data.loss_targets import as_two_classes
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.search.answer.fold_models import check_level, with_fold_models, with_mae
+from sparsecv_mio.fits.prediction_intervals import check_level, with_fold_models
+from sparsecv_mio.search.answer.fold_models import with_mae
 from sparsecv_mio.targets import Loss
 
 
@@ -61,7 +62,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     data = sc.read_dataset("instances/prostate.csv", "lpsa")
     record = sc.solve(data, gammas=[0.1])
     whole = record.predict_interval(data, data=data)
-    monkeypatch.setattr("sparsecv_mio.search.answer.fold_models.BLOCK_NUMBERS", 500)
+    monkeypatch.setattr("sparsecv_mio.fits.prediction_intervals.BLOCK_NUMBERS", 500)
     frame = pd.DataFrame(data.X, columns=data.names)
     assert record.predict_interval(frame, data=data) == pytest.approx(whole, rel=1e-13)  # products of other shapes
     with pytest.raises(BadInput, match=r"^data: predict_interval\(X, 0.8\) needs the data of the record, .* add data="):
