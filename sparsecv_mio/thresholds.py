@@ -32,7 +32,6 @@ PRODUCT_BYTES = 1 << 29  # bytes of q x q matrices alive at once: log2(k) of the
 TREE_MATRICES = 4
 VERY_WIDE_RATIO = 8  # columns per row from which the O(q^3) of one fold exceeds the O(n^2 q) of every pair
 EXACT_COLUMNS = 1_200  # remaining columns, up to which a separate matrix is formed at once
-PART_COLUMNS = 3_000  # remaining columns, up to which the Gram matrix of all rows is formed once
 
 LARGEST_BYTES = 1 << 31  # bytes of the moments of all folds, on this machine or on a cluster
 

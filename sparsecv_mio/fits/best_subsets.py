@@ -462,18 +462,18 @@ class PathSearch:
 
     def _solve_by_rows(self) -> None:
         """Solve one relaxation for each size, and the size exactly if the relaxation leaves few columns."""
-        from sparsecv_mio.search.problems.all_rows import make_full_data_fold, solve_by_rows
+        from sparsecv_mio.search.problems.by_rows import WideTraining
 
         data, taus = self.data, self.grid.taus.tolist()
         for g, gamma in enumerate(self.grid.gammas.tolist()):
             if self.clock.has_expired():
                 return
-            whole = make_full_data_fold(data, gamma, self.clock.has_expired)
-            whole.search(taus)
+            whole = WideTraining.from_full_data(data, gamma, self.clock.has_expired)
+            whole.wide.search(taus)
             for tau in taus:
                 if self.clock.has_expired():
                     return
-                solved = solve_by_rows(data, whole, tau, gamma, self.clock.has_expired)
+                solved = whole.solve_size(tau, UNLIMITED)
                 self.cells[g, tau] = solved.by_size[tau]
                 self.nodes += solved.nodes
                 self._report(len(self.cells))

@@ -300,7 +300,7 @@ class _FittedTask(NamedTuple):
 def _solve_by_trees(model: _Model, start: Start | None, limits: Limits, box: float | None) -> Outcome:
     """Solve by the trees of this package: for coefficients in [-box, box], in units of the file, or on the rows."""
     from sparsecv_mio.search.deadline import Deadline
-    from sparsecv_mio.search.problems.all_rows import make_full_data_fold, solve_by_rows
+    from sparsecv_mio.search.problems.by_rows import WideTraining
     from sparsecv_mio.trees.every_size import solve_path
 
     data, tau, gamma, clock = model.data, model.tau, model.gamma, Deadline(limits.seconds, None)
@@ -320,11 +320,11 @@ def _solve_by_trees(model: _Model, start: Start | None, limits: Limits, box: flo
     choice = ForcedColumns.from_positions(data.q, np.array(model.constraints.forced_out, dtype=np.int64))
     if model.constraints.needs:
         data = replace(data.only(choice.others), restrictions=model.asked.restrictions or NONE)
-    whole = make_full_data_fold(data, gamma, has_expired)
+    whole = WideTraining.from_full_data(data, gamma, has_expired)
     built = clock.seconds
-    whole.search([tau])
-    whole.try_supports([choice.inside(support) for support in starts])
-    solved = solve_by_rows(data, whole, tau, gamma, has_expired, node_limit).map_to_columns(choice.others)
+    whole.wide.search([tau])
+    whole.wide.try_supports([choice.inside(support) for support in starts])
+    solved = whole.solve_size(tau, node_limit).map_to_columns(choice.others)
     return _outcome(model, solved, limits, clock, built)
 
 

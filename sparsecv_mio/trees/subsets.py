@@ -132,6 +132,12 @@ class BestSubsets:
         return replace(self, by_size=cells)
 
 
+def join_sizes(parts: Sequence[BestSubsets]) -> BestSubsets:
+    """Return the combination of results for different sizes."""
+    by_size = {size: subset for part in parts for size, subset in part.by_size.items()}
+    return BestSubsets(by_size, sum(part.nodes for part in parts), all(part.finished for part in parts))
+
+
 Node = TypeVar("Node")
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ from sparsecv_mio.thresholds import EXACT_COLUMNS, PRODUCT_BYTES, TREE_MATRICES
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
 from sparsecv_mio.trees.listing import NODE_RATIO
-from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, BestSubset, BestSubsets, join_sizes
 from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import NATIVE, Method
 
@@ -51,13 +52,123 @@ MATRIX_NODES = FIRST_LOOK * ROUND_GROWTH  # node limit from which a matrix of ov
 WIDEST_GAP = 0.15  # relative gap of a relaxation beyond which its bounds on predictions were never of use
 
 
-@dataclass(frozen=True)
-class SizeSolved:
-    """The best subset of a size with its bounds, its number of nodes, and whether more nodes cannot improve it."""
+def limit_matrix_columns(n_threads: int) -> int:
+    """Return the number of columns whose Gram matrices, one for each thread, fit in memory with their trees."""
+    return max(EXACT_COLUMNS, int(np.sqrt(PRODUCT_BYTES / (8.0 * TREE_MATRICES * n_threads))))
 
-    subset: BestSubset
-    n_nodes: int
-    is_finished: bool
+
+def make_problem_of_columns(
+    data: StandardData, rows: IntArray, gamma: float, columns: IntArray
+) -> tuple[StandardData, SparseProblem]:
+    """Return the problem of training rows on some ascending columns, by their Gram matrix, and the data of these."""
+    small = data.only(columns)
+    return small, moments_of_training(small, rows).problem(small, gamma)
+
+
+@dataclass(frozen=True, eq=False)
+class WideTraining:
+    """Training rows with very many columns at one gamma, and the solution of one size of them.
+
+    Attributes
+    ----------
+    data : StandardData
+        Data with all columns.
+    rows : int array
+        Indices of the training rows.
+    gamma : float
+        Ridge weight.
+    wide : WideFold
+        Relaxations and trees of these rows.
+    most_columns : int
+        Number of columns left by screening up to which their Gram matrix is computed; 0 to stop at the relaxation.
+    grows_trees : bool
+        True to grow trees on the rows.
+    """
+
+    data: StandardData
+    rows: IntArray
+    gamma: float
+    wide: WideFold
+    most_columns: int
+    grows_trees: bool = True
+
+    @classmethod
+    def from_full_data(cls, data: StandardData, gamma: float, is_expired: IsExpired) -> WideTraining:
+        """Return all rows. O(n^2 q).
+
+        Parameters
+        ----------
+        data : StandardData
+            Data in standard coordinates.
+        gamma : float
+            Ridge weight.
+        is_expired : callable
+            Function that returns True to end computations on the rows early.
+        """
+        rows = np.arange(data.n)
+        wide = WideFold(WideRows.from_data(data, rows, rows[:0], gamma), is_expired)
+        return cls(data, rows, gamma, wide, limit_matrix_columns(1))
+
+    def solve_size(
+        self, size: int, node_limit: int, cutoff: float = np.inf, solve_columns: Callable[..., BestSubsets] = solve_path
+    ) -> BestSubsets:
+        """Bound a size by a relaxation, then by a tree; the tree grows on the screened columns if these are few.
+
+        Parameters
+        ----------
+        size : int
+            Size.
+        node_limit : int
+            Node limit of a tree; 0 for the best known support alone.
+        cutoff : float
+            Lower bound from which more work has no use.
+        solve_columns : callable
+            Function with the parameters of `solve_path` that solves the columns left by screening.
+        """
+        if not node_limit:
+            return self._stop(size, 0.0)
+        wide = self.wide
+        survivors, n_nodes, is_ended = wide.survivors(size), 0, not self.grows_trees
+        if survivors.lower >= cutoff or wide.is_expired():
+            return self._stop(size, survivors.lower)
+        most = min(self.most_columns, EXACT_COLUMNS) if node_limit < MATRIX_NODES else self.most_columns
+        if self.grows_trees and len(survivors.columns) > EXACT_COLUMNS:
+            # a short tree may make the matrix needless
+            tree_limit = MATRIX_NODES // ROUND_GROWTH if len(survivors.columns) <= most else node_limit
+            tree_limit = max(tree_limit // NODE_RATIO, 1)
+            branched, n_nodes = wide.branch(size, cutoff, tree_limit)
+            survivors = replace(branched, lower=max(survivors.lower, branched.lower))
+            is_ended = n_nodes < tree_limit and cutoff == np.inf and not wide.is_expired()
+        is_few = len(survivors.columns) <= max(most, wide.rows.choice.n_columns(size))
+        if not is_few or survivors.lower >= cutoff or wide.is_expired():
+            return self._stop(size, survivors.lower, n_nodes, is_ended)
+        problem = make_problem_of_columns(self.data, self.rows, self.gamma, survivors.columns)[1]
+        support = wide.incumbent(size)
+        starts = [] if support is None else locate_supports(survivors.columns, [support])
+        cutoffs = None if cutoff == np.inf else {size: cutoff}
+        solved = solve_columns(
+            problem, [size], warm_starts=starts, node_limit=node_limit, is_expired=wide.is_expired, cutoffs=cutoffs
+        ).map_to_columns(survivors.columns)
+        subset = solved.by_size[size]
+        if not subset.complete:
+            subset = replace(subset, lower=min(max(subset.lower, survivors.lower), subset.upper))
+        return replace(solved, by_size={size: subset}, nodes=n_nodes + solved.nodes)
+
+    def _stop(self, size: int, lower: float, n_nodes: int = 0, is_finished: bool = False) -> BestSubsets:
+        """Return the best known support of a size with an upper bound on its objective, and a lower bound."""
+        rows, support = self.wide.rows, self.wide.incumbent(size)
+        if support is None:  # the time expired before a support was found
+            top = max(self.wide.known.support, default=0)
+            columns = self.wide.known.support.get(top, np.zeros(0, dtype=np.int64))
+            by_gain = np.argsort(-(rows.c**2 / rows.square), kind="stable")
+            columns = np.concatenate([columns, by_gain[~np.isin(by_gain, columns)]])[: rows.choice.size(size)]
+            support = rows.choice.make_support(np.sort(columns))
+        problem = make_problem_of_columns(self.data, self.rows, self.gamma, support)[1]
+        fits = fit_from_moments(problem, [np.arange(len(support))])
+        upper = float(fits.value[0] + fits.value_error[0]) * (1.0 + TIE_RTOL)
+        upper = upper if np.isfinite(upper) else np.inf  # also of optima tied with the support
+        subset = BestSubset.from_bounds(size, support, upper, min(lower, upper))
+        return BestSubsets({size: subset}, n_nodes, is_finished)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,108 +232,45 @@ class RowsProblem(FoldProblem):
         solved = {size: self._solve_single(size) for size in sizes if self.has_one_support(size)}
         others = [size for size in sizes if size not in solved]
         if others:
-            wide = WideFold(self.rows, is_expired)
+            store, wide = self.store, WideFold(self.rows, is_expired)
             wide.try_supports(warm_starts)
             if not node_limit or any(wide.incumbent(size) is None for size in others):
                 wide.search(others)
+            gamma, grows_trees = self.value_of_gamma, store.most_columns > 0 and store.vendor is None
+            training = WideTraining(self.data, self.training_rows, gamma, wide, store.most_columns, grows_trees)
             for size in others:
                 cutoff = (cutoffs or {}).get(size, np.inf)
-                solved[size] = self._solve_size(wide, size, node_limit, cutoff, is_expired)
-        return BestSubsets(
-            {size: solved[size].subset for size in sizes},
-            sum(solution.n_nodes for solution in solved.values()),
-            all(solution.is_finished for solution in solved.values()),
-        )
+                solved[size] = training.solve_size(size, node_limit, cutoff, self._solve_columns)
+        return join_sizes([solved[size] for size in sizes])
 
-    def _solve_single(self, size: int) -> SizeSolved:
+    def _solve_single(self, size: int) -> BestSubsets:
         """Return the only support of a size."""
         choice = self.data.choice
         support = np.arange(self.data.q) if choice.size(size) else np.asarray(choice.forced, dtype=np.int64)
         fits = self.fit([support])
         lower, upper = max(float(fits.objective_lower[0]), 0.0), float(fits.objective_upper[0])
         subset = BestSubset(size, support, min(lower, upper), upper, (support,), (), 0.0, True, branched=False)
-        return SizeSolved(subset, 0, is_finished=True)
-
-    def _solve_size(
-        self, wide: WideFold, size: int, node_limit: int, cutoff: float, is_expired: IsExpired
-    ) -> SizeSolved:
-        """Bound a size by a relaxation, then by a tree; the tree grows on the screened columns if these are few."""
-        if not node_limit:
-            return SizeSolved(self._incumbent(wide, size, 0.0), 0, is_finished=False)
-        grows_trees = self.store.branches and self.store.vendor is None
-        survivors, n_nodes, is_ended = wide.survivors(size), 0, not grows_trees
-        if survivors.lower >= cutoff or is_expired():
-            return SizeSolved(self._incumbent(wide, size, survivors.lower), 0, is_finished=False)
-        if grows_trees and len(survivors.columns) > EXACT_COLUMNS:
-            # a short tree may make the matrix needless
-            has_matrix = self.store.is_few(len(survivors.columns), node_limit)
-            most = max((MATRIX_NODES // ROUND_GROWTH if has_matrix else node_limit) // NODE_RATIO, 1)
-            branched, n_nodes = wide.branch(size, cutoff, most)
-            survivors = replace(branched, lower=max(survivors.lower, branched.lower))
-            is_ended = n_nodes < most and cutoff == np.inf and not is_expired()
-        n_left = len(survivors.columns)
-        may_solve = n_left <= self.rows.choice.n_columns(size) or (
-            self.store.branches and self.store.is_few(n_left, node_limit)
-        )
-        if not may_solve or survivors.lower >= cutoff or is_expired():
-            return SizeSolved(self._incumbent(wide, size, survivors.lower), n_nodes, is_ended)
-        starts = [support for support in [wide.incumbent(size)] if support is not None]
-        solved = self._solve_columns(survivors.columns, size, starts, node_limit, cutoff, is_expired)
-        subset = solved.by_size[size]
-        if not subset.complete:
-            subset = replace(subset, lower=min(max(subset.lower, survivors.lower), subset.upper))
-        return SizeSolved(subset, n_nodes + solved.nodes, solved.finished)
-
-    def _incumbent(self, wide: WideFold, size: int, lower: float) -> BestSubset:
-        """Return the best known support of a size with an upper bound on its objective, and a lower bound."""
-        support = wide.incumbent(size)
-        if support is None:  # the time expired before a support was found
-            top = max(wide.known.support, default=0)
-            columns = wide.known.support.get(top, np.zeros(0, dtype=np.int64))
-            by_gain = np.argsort(-(self.rows.c**2 / self.rows.square), kind="stable")
-            columns = np.concatenate([columns, by_gain[~np.isin(by_gain, columns)]])[: self.rows.choice.size(size)]
-            support = self.rows.choice.make_support(np.sort(columns))
-        upper = self._objective_upper(support)
-        return BestSubset.from_bounds(size, support, upper, min(lower, upper))
-
-    def _make_problem(self, columns: IntArray) -> tuple[StandardData, SparseProblem]:
-        """Return the problem on some ascending columns, by their Gram matrix, and the data of these columns."""
-        small = self.data.only(columns)
-        return small, moments_of_training(small, self.training_rows).problem(small, self.value_of_gamma)
-
-    def _objective_upper(self, support: IntArray) -> float:
-        """Return an upper bound on the objective of a support and of optima tied with it."""
-        fits = fit_from_moments(self._make_problem(support)[1], [np.arange(len(support))])
-        upper = float(fits.value[0] + fits.value_error[0]) * (1.0 + TIE_RTOL)
-        return upper if np.isfinite(upper) else np.inf
+        return BestSubsets({size: subset}, 0, finished=True)
 
     def _solve_columns(
-        self, columns: IntArray, size: int, starts: Sequence[IntArray], node_limit: int, cutoff: float,
-        is_expired: IsExpired,
+        self, problem: SparseProblem, sizes: list[int], warm_starts: list[IntArray], is_expired: IsExpired,
+        **limits: Any,
     ) -> BestSubsets:  # fmt: skip
-        """Solve a size on the columns left by screening."""
-        context, (_, problem) = self.store.context, self._make_problem(columns)
-        places = locate_supports(columns, starts)
-        if self.store.vendor is not None and problem.q > problem.choice.n_columns(size) and self.fold != ALL_ROWS:
+        """Solve a size on the columns left by screening: in folds by the vendor's solver, if there is one."""
+        context, vendor = self.store.context, self.store.vendor
+        if vendor is not None and problem.q > problem.choice.n_columns(sizes[0]) and self.fold != ALL_ROWS:
             reduced = eliminate_forced_columns(problem)
-            supports = strip_forced_columns(reduced.choice, places)
-            solved = self.store.vendor.solve(reduced.problem, reduced.choice.size(size), supports)
-            return solved.add_forced_columns(reduced.choice.size, reduced.choice.make_support, [size]).map_to_columns(
-                columns
-            )
-        until, cutoffs = (
-            Moment(is_expired, context.deadline.remaining_seconds),
-            None if cutoff == np.inf else {size: cutoff},
-        )
-        return context.hands.do(
-            solve_path, problem, [size], warm_starts=places, node_limit=node_limit, until=until, cutoffs=cutoffs
-        ).map_to_columns(columns)  # fmt: skip
+            supports = strip_forced_columns(reduced.choice, warm_starts)
+            solved = vendor.solve(reduced.problem, reduced.choice.size(sizes[0]), supports)
+            return solved.add_forced_columns(reduced.choice.size, reduced.choice.make_support, sizes)
+        until = Moment(is_expired, context.deadline.remaining_seconds)
+        return context.hands.do(solve_path, problem, sizes, warm_starts=warm_starts, until=until, **limits)
 
     # -- fits and held-out losses -------------------------------------------------------------------------------------
 
     def _make_fold(self, columns: IntArray) -> fold_fits.FoldData:
         """Return the fold on some ascending columns, by their Gram matrix."""
-        small, problem = self._make_problem(columns)
+        small, problem = make_problem_of_columns(self.data, self.training_rows, self.value_of_gamma, columns)
         held_out = fold_fits.HeldOutFold(small, self.store.context.folds, self.fold, problem)
         return fold_fits.FoldData(problem, held_out)
 
@@ -230,7 +278,8 @@ class RowsProblem(FoldProblem):
         """Fit supports from the Gram matrix of their columns, or from the rows if the matrix loses digits."""
         columns = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *supports]))
         if self.fold == ALL_ROWS:
-            fits = fit_from_moments(self._make_problem(columns)[1], locate_supports(columns, supports))
+            problem = make_problem_of_columns(self.data, self.training_rows, self.value_of_gamma, columns)[1]
+            fits = fit_from_moments(problem, locate_supports(columns, supports))
             value, error, unknown = fits.value, fits.value_error, np.full(len(supports), np.nan)
             none = np.zeros(len(supports), dtype=bool)
             return Fits(supports, value - error, value + error, unknown, unknown, unknown, value, none)
@@ -309,14 +358,13 @@ class RowBasedProblems(Problems):
     def __init__(
         self, context: Context, mio: MioSettings | None = None, branches: bool = True, words: str = "trees"
     ) -> None:
-        self.context, self.branches = context, branches
+        self.context = context
         self.engine = f"by rows, {words}"
         is_native = mio is None or mio.uses_native_backend
         self.vendor = None if mio is None or is_native else VendorListing(mio, context.deadline)
         targets = context.data.targets(slice(None))
         self.slip = ROWS_ROUNDING * float(targets @ targets)
-        in_memory = int(np.sqrt(PRODUCT_BYTES / (8.0 * TREE_MATRICES * context.threads))) if is_native else 0
-        self._few = max(EXACT_COLUMNS, in_memory)
+        self.most_columns = (limit_matrix_columns(context.threads) if is_native else EXACT_COLUMNS) if branches else 0
         self._most = max(context.threads, PRODUCT_BYTES // 2 // (8 * context.data.n * context.data.q + PRODUCTS_KEPT))
         self._passes = FoldPasses(context.data, context.folds, context.grid, context.hands, context.starts)
         self._stored: OrderedDict[tuple[int, int], WideRows] = OrderedDict()
@@ -331,10 +379,6 @@ class RowBasedProblems(Problems):
     def fold(self, fold: int, gamma: int) -> RowsProblem:
         """Return the problem of a fold at the gamma with an index."""
         return RowsProblem(self, fold, gamma)
-
-    def is_few(self, n_columns: int, node_limit: int) -> bool:
-        """Return True if the Gram matrix of `n_columns` columns justifies its memory and time."""
-        return n_columns <= (EXACT_COLUMNS if node_limit < MATRIX_NODES else self._few)
 
     def training_rows(self, fold: int) -> IntArray:
         """Return the indices of the training rows of a fold, or of the full data."""

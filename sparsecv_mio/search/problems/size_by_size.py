@@ -40,16 +40,10 @@ from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.context import BestOnAllRows, Context
 from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
 from sparsecv_mio.trees.restricted_tree import can_solve_sizes_together, solve_with_constraints
-from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubset, BestSubsets, join_sizes
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, MOMENTS_RTOL, ROUNDING, TIE_RTOL
 
 UNUSED = Capability.LEFT_OUT_FITS | Capability.FOLD_RELAXATIONS  # they fit supports without the bounds
-
-
-def _join_sizes(sizes: Sequence[int], solved: Sequence[BestSubsets]) -> BestSubsets:
-    """Return the results of some sizes together."""
-    by_size = {size: one.by_size[size] for size, one in zip(sizes, solved, strict=True)}
-    return BestSubsets(by_size, sum(one.nodes for one in solved), all(one.finished for one in solved))
 
 
 def _complete_list(
@@ -93,8 +87,8 @@ class VendorProblem(SquaredProblem):
         if node_limit < UNLIMITED or (is_full and not asks_bound):
             return super().solve(sizes, warm_starts, node_limit, is_expired, cutoffs, n_threads, exchanges)
         if not is_full:
-            return _join_sizes(sizes, [self._list_near_ties(size, warm_starts, is_expired) for size in sizes])
-        return _join_sizes(sizes, [self._solve_reduced_problem(size, warm_starts, is_expired, True) for size in sizes])
+            return join_sizes([self._list_near_ties(size, warm_starts, is_expired) for size in sizes])
+        return join_sizes([self._solve_reduced_problem(size, warm_starts, is_expired, True) for size in sizes])
 
     def _solve_reduced_problem(
         self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired, is_bound: bool
@@ -226,7 +220,7 @@ class RestrictedProblem(ConstrainedProblem):
         """Solve each size by a separate tree, which visits at least one node, or by the backend."""
         if self.mio.uses_native_backend or node_limit < UNLIMITED or self.fold == ALL_ROWS:
             return self._grow_trees(sizes, warm_starts, node_limit, is_expired)
-        return _join_sizes(sizes, [self._list_near_ties(size, warm_starts, is_expired) for size in sizes])
+        return join_sizes([self._list_near_ties(size, warm_starts, is_expired) for size in sizes])
 
     def _list_near_ties(self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
         """List near ties of a size by the solver; a tree of this package completes the list if it stays open."""
