@@ -211,14 +211,14 @@ def implied_lower_bounds(gammas: FloatArray, lower: FloatArray) -> FloatArray:
     best = np.maximum.accumulate(lower[:, ::-1], axis=1)[:, ::-1]
     x = np.append(0.0, gammas)
     rising = np.vstack([np.zeros(best.shape[1]), np.maximum.accumulate(best, axis=0)])
-    for column in range(best.shape[1]):
-        corners = _upper_corners(x, rising[:, column])
+    for column, values in enumerate(rising.T.tolist()):
+        corners = _upper_corners(x.tolist(), values)
         chords = np.interp(gammas, x[corners], rising[corners, column]) * (1.0 - SUM_RTOL)
         best[:, column] = np.maximum(np.maximum(best[:, column], rising[1:, column]), chords)
     return np.asarray(best)
 
 
-def _upper_corners(x: FloatArray, y: FloatArray) -> list[int]:
+def _upper_corners(x: list[float], y: list[float]) -> list[int]:
     """Return the corners of the smallest concave function above some points, x ascending."""
     corners: list[int] = []
     for i in range(len(x)):

@@ -10,7 +10,7 @@ from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.context import Context
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.state.pairs import OneSeChoice, Pair, find_winner, next_to_decide, one_se_rule
+from sparsecv_mio.search.state.pairs import OneSeChoice, Pair, next_to_decide, one_se_rule
 from sparsecv_mio.units import TIE_RTOL
 
 
@@ -51,7 +51,7 @@ class CertifiedChoice:
         Until then no pair: orders choose pairs by their bounds.
         """
         now, mask = state.bounds(), np.zeros(state.context.shape[:2], dtype=bool)
-        winner = find_winner(now)
+        winner = now.winner
         if now.is_certified(state.context.gap) and state.tried.lowest_tries[winner] < DONE:
             mask[winner] = now.clipped_estimates[winner] < now.ceiling * (1.0 - TIE_RTOL)
         return mask

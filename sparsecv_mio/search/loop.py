@@ -213,7 +213,7 @@ def search_grid(
                 proposed = limit_to_budget(order(goal, state, plan, running, deadline.share), state, plan, running)
                 steps = list(islice(proposed, executor.n_idle))
                 for step in steps:
-                    first, last = state.context.grid.gammas[[step.gammas[0], step.gammas[-1]]].tolist()
+                    first, last = state.context.grid.gammas[list(step.gamma_range)].tolist()
                     signals.begin_step(BegunStep(order.__name__, step.description, (first, last)))
                     executor.submit(step)
                 if not steps:

@@ -84,9 +84,9 @@ class Step:
         return self.source if self.solver == NATIVE else f"MIOs of {self.solver}"
 
     @property
-    def gammas(self) -> tuple[int, ...]:
-        """Ascending indices of the gammas; (0, -1) for all gammas."""
-        return (self.gamma,) if self.gamma >= 0 else (0, -1)
+    def gamma_range(self) -> tuple[int, int]:
+        """Indices of the smallest and the largest gamma; -1 is the largest of the grid."""
+        return max(self.gamma, 0), self.gamma
 
     @property
     def description(self) -> str:
@@ -138,6 +138,11 @@ class PairsStep(Step):
     def gammas(self) -> tuple[int, ...]:
         """Ascending indices of the gammas."""
         return tuple(np.flatnonzero(self.wanted.any(axis=1)).tolist())
+
+    @property
+    def gamma_range(self) -> tuple[int, int]:
+        """Indices of the smallest and the largest gamma."""
+        return self.gammas[0], self.gammas[-1]
 
     def targets(self) -> Iterator[tuple[int, tuple[int, ...], tuple[IntArray, ...]]]:
         """Yield each gamma, the largest first, with the indices of its sizes and its warm starts."""

@@ -28,7 +28,7 @@ from sparsecv_mio.search.api import cross_validate, solve
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.initial_supports import SupportsInFolds
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.state.pairs import Grid, find_winner
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import Step
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees import glm_left_out, glm_tree
@@ -199,7 +199,7 @@ def test_under_a_limit_an_easy_winner_has_two_ends_before_any_tree(monkeypatch: 
     )
     through_earlier_orders(run)
     now = run.state.bounds()
-    pair = find_winner(now)
+    pair = now.winner
     folds_bounded = np.isfinite(run.state.cells.upper[pair])
     assert folds_bounded.mean() > 0.9
     assert 0.0 < now.lower[pair] < now.nominal[pair]

@@ -21,7 +21,7 @@ from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.state.attempts import BOUNDED, NOT_LISTED
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.state.pairs import Aim, Pair, find_winner
+from sparsecv_mio.search.state.pairs import Aim, Pair
 from sparsecv_mio.search.steps import Step, first_phase
 
 
@@ -106,7 +106,7 @@ def _fold_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: boo
 def _bounds_of_winner(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
     """Yield bounds on the pair with the best estimate late in a limit, for any supports; one pass over the rows."""
     if plan.lists_held_out and is_late:
-        pair = find_winner(state.bounds())
+        pair = state.bounds().winner
         if state.tried.list_stage[pair] == NOT_LISTED and not state.is_bounded(pair):
             yield _bound_by_known_support(state, pair, 0, np.inf)
 

@@ -20,7 +20,7 @@ from sparsecv_mio.search.sources.relaxed_folds import Enclosures
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.sources.weighted_rows import WeightedTrees
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.state.pairs import Pair, find_winner
+from sparsecv_mio.search.state.pairs import Pair
 from sparsecv_mio.search.steps import Step, first_phase
 
 
@@ -60,4 +60,4 @@ def find_winner_of_sizes(state: GridState, last: int, first: int = 0) -> Pair:
     """Return the pair with the best estimate among sizes from index `first` to index `last`."""
     now, places, grid = state.bounds(), np.arange(len(state.context.grid.taus)), state.context.grid
     pairs = np.broadcast_to((first <= places) & (places <= last), now.lower.shape)
-    return find_winner(now.restrict(pairs, grid.gammas, grid.taus))
+    return now.restrict(pairs, grid.gammas, grid.taus).winner

@@ -29,7 +29,6 @@ from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.state.attempts import BOUNDED, NOT_A_TRY, SOLVED
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.state.pairs import find_winner
 from sparsecv_mio.search.steps import Step, first_phase
 
 
@@ -98,7 +97,7 @@ def _trees_of_winner(state: GridState, plan: Plan) -> Iterator[Step]:
 
     The order reads the state again after each step, and another pair may then have the best estimate.
     """
-    g, t = find_winner(state.bounds())
+    g, t = state.bounds().winner
     if plan.leaves_folds_out and state.tried.list_stage[g, t] < SOLVED:
         yield LeftOutTrees().step(state, plan, g, [t], max(int(state.tried.full_nodes[g]), 1))
     elif state.tried.lowest_tries[g, t] == 0:

@@ -23,7 +23,7 @@ from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.sources.weighted_rows import WeightedRelaxations
 from sparsecv_mio.search.state.attempts import BOUNDED
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.state.pairs import Aim, PairBounds, choose_aim, find_winner
+from sparsecv_mio.search.state.pairs import Aim, PairBounds, choose_aim
 from sparsecv_mio.search.steps import Step, idle_steps
 
 
@@ -46,7 +46,7 @@ def winner_first(
         waiting = (state.tried.lowest_tries <= tries) & ~_busy_pairs(running, now)
         waiting &= ~_deferred_pairs(state, plan, excluding, tries)
         aim = _aim(now, state, plan, waiting, is_late)
-        if aim is not None and not (running and aim.solves_pair and aim.pair != find_winner(now)):
+        if aim is not None and not (running and aim.solves_pair and aim.pair != now.winner):
             n_others = 1 if aim.solves_pair else int(((now.lower < aim.cutoff) & waiting).sum())
             unweighed = _unweighed_folds(state, plan, running) if n_others > plan.weighted_pairs else []
             n_threads = -(-plan.n_threads // n_others)
@@ -139,7 +139,7 @@ def _busy_pairs(running: Sequence[Step], now: PairBounds) -> BoolArray:
     busy = np.zeros(now.lower.shape, dtype=bool)
     for step in running:
         pair = step.gamma, step.taus[0]
-        is_shared = step.source == SubproblemTrees.name and pair == find_winner(now)
+        is_shared = step.source == SubproblemTrees.name and pair == now.winner
         if not (is_shared or step.source == FoldRelaxations.name):
             busy[step.gamma if step.gamma >= 0 else slice(None), list(step.taus)] = True
     return busy
@@ -159,7 +159,7 @@ def _aim(now: PairBounds, state: GridState, plan: Plan, waiting: BoolArray, is_l
     Late in a limit the pair is one of those with the smallest bounds, as long as these leave a larger part of the gap
     than the pair with the best estimate does.
     """
-    estimate = now.nominal[find_winner(now)]
+    estimate = now.nominal[now.winner]
     if not is_late or not now.ceiling - estimate < estimate - now.floor:
         return choose_aim(now, state.context.gap, waiting, plan.open_share)
     cutoff = _cutoff(now, state, plan, is_late)

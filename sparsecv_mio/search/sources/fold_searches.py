@@ -121,8 +121,8 @@ class FoldSamples:
 
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Search the sampled folds, and fit the supports found in all folds."""
-        gammas, is_over = step.gammas, StepClock.from_step(step, is_expired).has_expired
         assert isinstance(step, PairsStep)
+        gammas, is_over = step.gammas, StepClock.from_step(step, is_expired).has_expired
         supports = [step.starts[g] for g in gammas]
         statements, by_fold = list[Statement](), list[SupportsFound]()
         gamma_indices: tuple[int, ...] = ()

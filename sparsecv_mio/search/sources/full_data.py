@@ -79,6 +79,7 @@ class FirstFullDataTrees:
 
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Grow trees of all sizes at some gammas, each from the supports of the next larger gamma."""
+        assert isinstance(step, PairsStep)
         starts, statements = step.warm_starts, list[FullDataBounds]()
         for g in reversed(step.gammas):
             if statements and is_expired():
@@ -272,9 +273,8 @@ class FullDataTrees:
 def _target(state: GridState, plan: Plan, aim: Aim, tries: int, cutoffs: FloatArray) -> tuple[Pair, float] | None:
     """Return the pair of the full data to grow a tree at instead of the folds, and its cutoff; None for the folds."""
     g, t = aim.pair
-    by_size = [state.full_subset((g, i)) for i in range(len(cutoffs))]
-    uppers = np.array([subset.upper for subset in by_size])
-    is_tried = (state.tried.full_tries[g] > tries) | np.array([subset.complete for subset in by_size])
+    uppers = state.all_rows.upper()[g]
+    is_tried = (state.tried.full_tries[g] > tries) | state.all_rows.solved_pairs()[g]
     if cutoffs[t] <= uppers[t]:
         may_exclude = ~is_tried & (uppers >= cutoffs[t])
         may_exclude[:t] = False

@@ -320,34 +320,14 @@ class CellTable:
             Width that is due to ties.
         branched : bool
             True if a tree was needed.
-
-        Raises
-        ------
-        Contradiction
-            If a known bound excludes the new values by more than rounding, or the new interval does not contain them.
         """
-        lower, slip = max(lower, 0.0), max(upper - lower - tie, 0.0)
+        (g, t, fold), (held_out, low, high, objective) = where, np.array([[nominal], [lower], [upper], [value]])
         first, *others = [support] if isinstance(support, int) else support
+        part, sure = (g, t, slice(fold, fold + 1)), np.array([True])
         with self.lock:
-            below, above = float(self.lower[where]), float(self.upper[where])
-            for low, high in (
-                (lower, nominal), (nominal, upper), (below, nominal + slip), (nominal - slip, above)
-            ):  # fmt: skip
-                if not low <= high * (1.0 + CROSSING_RTOL) + TINY:
-                    self._contradict(where, low, high)
-            if self.decided[where]:
-                return
-            self.n_writes[where[:2]] += 1
-            self.lower[where], self.upper[where] = min(max(below, lower), nominal), max(min(above, upper), nominal)
-            self.nominal[where], self.support[where] = nominal, first
-            if self._has_stored_values:
-                self.value[where] = value
-            self.decided[where] = self.final[where] = True
-            self.branched[where] = bool(self.branched[where]) | branched
-            if tie > 0.0:
-                self.ties[where] = tie
-            if others:
-                self.others[where] = tuple(others)
+            if self.decide_part(part, sure, first, held_out, low, high, objective, branched, tie):
+                self.ties |= {where: tie} if tie > 0.0 else {}
+                self.others |= {where: tuple(others)} if others else {}
 
     def decide_part(
         self,
@@ -359,11 +339,11 @@ class CellTable:
         upper: FloatArray,
         value: FloatArray,
         branched: BoolArray | bool,
+        tie: float = 0.0,
     ) -> int:
-        """Store the subproblems of a part of the table that are `sure` and not solved yet as solved, without ties.
+        """Store the subproblems of a part of the table that are `sure` and not solved yet as solved.
 
-        Arrays have the shape of the part. The checks are those of `decide`. Returns the number of newly solved
-        subproblems.
+        Arrays have the shape of the part. Returns the number of newly solved subproblems.
 
         Parameters
         ----------
@@ -377,11 +357,18 @@ class CellTable:
             Held-out sums, their bounds, and training objectives.
         branched : bool array or bool
             True where a tree was needed.
+        tie : float
+            Part of the width of the bounds that is due to ties.
+
+        Raises
+        ------
+        Contradiction
+            If a known bound excludes the new values by more than rounding, or a new interval does not contain them.
         """
         with self.lock:
             sure = sure & ~self.decided[part]
             errors, low, high = nominal[sure], np.maximum(lower, 0.0)[sure], upper[sure]
-            below, above, slip = self.lower[part][sure], self.upper[part][sure], high - low
+            below, above, slip = self.lower[part][sure], self.upper[part][sure], np.maximum(high - low - tie, 0.0)
             self._agree(part, low, errors, sure)
             self._agree(part, errors, high, sure)
             self._agree(part, below, errors + slip, sure)
@@ -548,22 +535,12 @@ class CellTable:
             lower, upper, nominal = sums
             return lower, upper, nominal
 
-    def neighbouring_supports(self, where: Where, other_folds: bool = True) -> list[IntArray]:
-        """Return the distinct supports that a subproblem and its neighbours in tau and gamma, and by fold, show.
-
-        Parameters
-        ----------
-        where : gamma, tau, fold
-            Indices of the subproblem.
-        other_folds : bool
-            True to include neighbouring folds.
-        """
-        g, t, k = where
-        near = [where, (g, t + 1, k), (g, t - 1, k), (g + 1, t, k), (g - 1, t, k)]
-        near += [(g, t, k + 1), (g, t, k - 1)] if other_folds else []
-        size = self.support.shape
-        there = [at for at in near if all(0 <= place < most for place, most in zip(at, size, strict=True))]
-        return [self.pool.supports[number] for number in dict.fromkeys(int(self.support[at]) for at in there)]
+    def neighbouring_supports(self, where: Where) -> list[IntArray]:
+        """Return the distinct supports that a subproblem and its neighbours in tau and gamma show."""
+        (g, t, fold), (n_gammas, n_taus, _) = where, self.support.shape
+        near = (g, t), (g, t + 1), (g, t - 1), (g + 1, t), (g - 1, t)
+        numbers = (self.support.item(h, s, fold) for h, s in near if 0 <= h < n_gammas and 0 <= s < n_taus)
+        return [self.pool.supports[number] for number in dict.fromkeys(numbers)]
 
     def allowances(self, g: int, t: int) -> tuple[float, float]:
         """Return tie width and rounding (both sides) of the solved subproblems of a pair: at least their widths.

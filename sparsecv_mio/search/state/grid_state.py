@@ -157,8 +157,7 @@ class GridState(SearchState):
 
     def warm_start_supports(self, pair: Pair, fold: int) -> tuple[IntArray, ...]:
         """Return supports of a subproblem, of its neighbours in gamma and tau, and of the full data."""
-        near = self.cells.neighbouring_supports((*pair, fold), other_folds=False)
-        return (*near, self.full_support(pair))
+        return (*self.cells.neighbouring_supports((*pair, fold)), self.full_support(pair))
 
     def fold_supports(self, gamma: int, taus: IntArray, fold: int) -> tuple[IntArray, ...]:
         """Return the distinct supports of a fold in the current answer, at one gamma and some sizes."""

@@ -4,8 +4,7 @@
 one:
 
 * `PairBounds.best` has the smallest upper bound. Certificates and exclusions compare other pairs with it.
-* The *winner* (`find_winner`) has the smallest estimate among the pairs that are not excluded. Search orders work on
-  the winner first.
+* `PairBounds.winner` has the smallest estimate among the pairs that are not excluded. Search orders work on it first.
 * `PairBounds.reported_pair` is the answer. It is `best` after the choice is certified on the grid. Before that it is
   the pair with the smallest CV error found, whose upper bound may not be known.
 
@@ -191,6 +190,13 @@ class PairBounds:
         return np.where(np.isfinite(self.nominal), self.clipped_estimates, np.inf)
 
     @cached_property
+    def winner(self) -> tuple[int, int]:
+        """Indices of the pair with the best estimate among those that may still be the best."""
+        may_win = self.lower <= self.ceiling
+        g, t = np.unravel_index(int(np.argmin(np.where(may_win, self.nominal, np.inf))), self.lower.shape)
+        return int(g), int(t)
+
+    @cached_property
     def allowances(self) -> tuple[float, float]:
         """Tie width and rounding allowance of the certificate: those of the pair with the smallest lower bound.
 
@@ -245,13 +251,6 @@ class PairBounds:
         return simplest(errors <= errors.min() * (1.0 + TIE_RTOL), gammas, taus)
 
 
-def find_winner(now: PairBounds) -> tuple[int, int]:
-    """Return the pair with the best estimate of h among those that may still be the best."""
-    may_win = now.lower <= now.ceiling
-    g, t = np.unravel_index(int(np.argmin(np.where(may_win, now.nominal, np.inf))), now.lower.shape)
-    return int(g), int(t)
-
-
 Pair = tuple[int, int]
 
 
@@ -283,7 +282,7 @@ def choose_aim(now: PairBounds, gap: float, workable: BoolArray, open_share: flo
     """
     if now.is_certified(gap):
         return None
-    winner = find_winner(now)
+    winner = now.winner
     cutoff = now.upper[winner] * (1.0 - gap)
     others = (now.lower < cutoff) & workable
     others[winner] = False
