@@ -403,17 +403,20 @@ class ChoiceByWeight:
 def choose_by_weight(
     context: Context, cells: CellTable, now: PairBounds, best: Sequence[BestSubsets], known: Known
 ) -> ChoiceByWeight | None:
-    """Choose the pair with the least `h + weight * instability`; None without a weight, time or a pair.
+    """Return the pair with the smallest `h + weight * instability`; None without a weight, time or a pair.
 
     Parameters
     ----------
     context : Context
+        Data, grid, folds and weights of the instability.
     cells : CellTable
+        Table of subproblems.
     now : PairBounds
+        Bounds of all pairs.
     best : sequence of BestSubsets
-        By gamma, the best subsets of all rows.
+        Best subsets of all rows, by gamma.
     known : dict
-        Instabilities that were computed already.
+        Instabilities that were computed before.
     """
     if not context.stability or not best or context.deadline.abandoned.is_set():
         return None

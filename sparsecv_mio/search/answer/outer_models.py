@@ -52,15 +52,18 @@ OuterFold = tuple[NestedFold, ScoredOutside]
 def scored_outside(
     training: Dataset, test: Dataset, support: Sequence[str], gamma: float, options: SearchOptions
 ) -> ScoredOutside:
-    """Fit a support on training rows, in units of these, and score other rows.
+    """Return the mean loss of other rows for a support that is fitted on training rows, in their units.
 
     Parameters
     ----------
     training, test : Dataset
+        Training rows, and the rows to score.
     support : sequence of str
+        Names of the features.
     gamma : float
+        Ridge weight.
     options : SearchOptions
-        Loss, scale, intercept.
+        Options with loss, scale and intercept.
 
     Examples
     --------
@@ -83,13 +86,16 @@ def scored_outside(
 
 
 def score_model(model: Record | PathRow, test: Dataset, loss: Loss) -> ScoredOutside:
-    """Score rows by the coefficients of a model.
+    """Return the mean loss of rows for the coefficients of a model.
 
     Parameters
     ----------
     model : Record or PathRow
+        Model with coefficients in units of the file.
     test : Dataset
+        Rows to score.
     loss : Loss
+        Loss of the model.
 
     Examples
     --------

@@ -39,13 +39,15 @@ class QuickAnswer:
     Attributes
     ----------
     gamma : float
+        Ridge weight.
     supports : list of lists of int arrays
+        Supports by size and fold.
     nominal, value : (T, K) arrays
-        Held-out losses and training objectives, standard units; inf where a size was not fitted.
+        Held-out losses and training objectives in standard units; inf where a size was not fitted.
     on_all_rows : list of int arrays
-        By tau, on all rows.
+        Supports of all rows, by size.
     value_on_all_rows : (T,) array
-        Their training objectives.
+        Training objectives of these supports.
     """
 
     gamma: float
@@ -115,8 +117,11 @@ def select_on_all_rows(data: StandardData, gamma: float, taus: Sequence[int], un
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     gamma : float
+        Ridge weight.
     taus : sequence of int
+        Sizes.
     until : float
         Moment of `time.monotonic` after which columns are ranked by the reduction that each adds to the
         columns chosen so far.
@@ -135,15 +140,18 @@ def order_columns(
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     folds : FoldPlan, optional
-        Not needed for all rows.
+        Folds; not needed for all rows.
     which : sequence of int
-        Folds; `ALL_ROWS` for all rows.
+        Indices of folds; `ALL_ROWS` for all rows.
     gamma : float
+        Ridge weight.
     top : int
-        Columns to select one after the other; with another loss than the squared one none is.
+        Number of columns to select one after the other, with squared-error loss only.
     is_expired : callable
-        True ends the selection: the other columns follow in the order of their separate effects.
+        Function that returns True to end the selection; the other columns follow in the order of their separate
+        effects.
     """
     if not data.loss.is_quadratic:
         rows = [slice(0, data.n) if folds is None or fold < 0 else folds.train_rows(fold) for fold in which]
@@ -174,13 +182,16 @@ def _order_by_slope(data: StandardData, rows: IntArray | slice) -> IntArray:
 
 
 def select_supports(data: StandardData, orders: Sequence[IntArray], taus: Sequence[int]) -> list[list[IntArray]]:
-    """Return, by size, the support that each order of columns leads to; it keeps to the restrictions.
+    """Return, by size, the support to which each order of columns leads under the restrictions.
 
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates, with their restrictions.
     orders : sequence of int arrays
+        Orders of columns.
     taus : sequence of int
+        Sizes.
     """
     if not data.restrictions.side_constraints:
         return [[np.sort(order[:size]) for order in orders] for size in map(data.choice.n_columns, taus)]

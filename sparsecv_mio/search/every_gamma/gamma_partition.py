@@ -49,7 +49,7 @@ FIRST_RATIO = 1.4  # ratio of the ends of the first intervals
 
 @dataclass(frozen=True, eq=False)
 class ErrorAtLam:
-    """The CV error of a size at one lam, as a sum over folds; `estimate <= upper` if supports are tied."""
+    """CV error of a size at one lam, as a sum over folds: an estimate, and an upper bound that includes ties."""
 
     lam: float
     size: int
@@ -59,22 +59,24 @@ class ErrorAtLam:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """An interval of lam at one size: no CV error on it, as a sum over folds, is below `lower`.
+    """An interval of lam at one size, with a lower bound on the CV error.
 
     Attributes
     ----------
     size : int
+        Number of features.
     low, high : float
         Ends of the interval.
     lower : float
+        Lower bound on the CV error everywhere on the interval, as a sum over folds.
     fits : FitsOverGamma or None
-        All that can be optimal on it, by fold; None where the bound needed none of them.
+        All fits that can be optimal on the interval, by fold; None if the bound was found without fits.
     left, right : FitsAtLam or None
-        Of these fits at the ends.
+        Values of these fits at the ends.
     errors : (2, 4) array
         CV errors at the ends, as `held_out` returns them; inf without fits.
     closed : bool
-        Whether it cannot or need not be divided.
+        True if the interval cannot be divided, or need not be.
     """
 
     size: int
@@ -99,18 +101,20 @@ class Piece:
 
 
 class GammaPartition:
-    """The search over an interval of lam, all sizes at once.
+    """A search over an interval of lam, for all sizes at once.
 
-    Another thread may ask for `pieces`, `best` and `lower` at any moment of it.
+    Another thread may read `pieces`, `best` and `lower` at any moment.
 
     Parameters
     ----------
     lists : EndLists
+        Lists of supports that may be optimal, by lam and size.
     ends : two floats
-        The interval.
+        Ends of the interval.
     gap : float
         Relative gap at which the search ends; positive.
     is_expired : callable
+        Function that returns True once the search has to end.
 
     Attributes
     ----------
@@ -202,7 +206,7 @@ class GammaPartition:
                 self._score(*self.lists.optima(lam, size), lam, size)
 
     def _touching(self, lam: float) -> list[Piece]:
-        """Open pieces without fits that end at a lam."""
+        """Return the open pieces without fits that end at a lam."""
         pieces = [piece for piece in self._open if piece.fits is None and lam in (piece.low, piece.high)]
         return [piece for piece in pieces if piece.lower < self.target]
 
@@ -258,17 +262,17 @@ class GammaPartition:
         )
 
     def _score(self, fold: IntArray, values: FitsAtLam, lam: float, size: int) -> FloatArray:
-        """Take in the CV error at one lam, the worst of the supports that are tied there; return that of `held_out`."""
+        """Return the bounds of `held_out` for a size at one lam; store the error if it is the smallest so far."""
         errors = held_out(fold, values)
         if errors[1] < self.upper:
             self.best = ErrorAtLam(lam, size, float(errors[0]), float(errors[1]))
         return errors
 
     def _make_first_piece(self, size: int, low: float, high: float) -> tuple[Piece, float]:
-        """Bound a size on an interval by training losses alone; and what its CV error may be near.
+        """Return a piece with a bound by training losses alone, and an estimate of its CV error.
 
-        A fold's held-out error is at least the least objective of all rows less that of the fold's training rows: the
-        first is above its chord, the second below the tangents of any support.
+        The held-out error of a fold is at least the smallest objective on all rows minus the smallest objective on the
+        training rows of the fold. The former is above its chord, the latter below the tangents of any support.
         """
         whole, sets = self.lists.all_rows, self.lists.sets
         ends = (low, high)
@@ -293,7 +297,12 @@ class GammaPartition:
 
 
 def first_grid(ends: tuple[float, float]) -> list[float]:
-    """Return the ends of the first intervals, `FIRST_RATIO` apart at most.
+    """Return the ends of the first intervals; successive ends have a ratio of at most `FIRST_RATIO`.
+
+    Parameters
+    ----------
+    ends : two floats
+        Ends of the whole interval.
 
     Examples
     --------
@@ -306,7 +315,12 @@ def first_grid(ends: tuple[float, float]) -> list[float]:
 
 
 def geometric_mean(low: float, high: float) -> float:
-    """Return where to divide an interval of lam: in the middle of its logarithms.
+    """Return the point at which an interval of lam is divided: the middle of its logarithms.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends of the interval.
 
     Examples
     --------
@@ -322,7 +336,7 @@ def least_of_greater(lines: FloatArray) -> float:
     Parameters
     ----------
     lines : (2, 2) array
-        Of each its values at 0 and at 1.
+        Values of each line at 0 and at 1.
 
     Examples
     --------
@@ -338,19 +352,19 @@ def least_of_greater(lines: FloatArray) -> float:
 
 
 def held_out(fold: IntArray, values: FitsAtLam) -> FloatArray:
-    """Return the sum over folds of the held-out errors of the optima, at least and at most, where some are tied.
+    """Return bounds on the sum over folds of the held-out errors of the optima, which may be tied.
 
     Parameters
     ----------
     fold : (P,) int array
-        Ascending.
+        Index of the fold of each fit, ascending.
     values : FitsAtLam
-        Of P fits, all that can be optimal among them.
+        Values of P fits, among them all that can be optimal.
 
     Returns
     -------
     (4,) array
-        At least and at most, with rounding; at least and at most, without.
+        Lower and upper bound with rounding errors, then both bounds without them.
     """
     starts, none = find_run_starts(fold), np.zeros_like(values.f)
     bounds = (
@@ -363,7 +377,7 @@ def held_out(fold: IntArray, values: FitsAtLam) -> FloatArray:
 def _bound_optima_errors(
     starts: IntArray, f: FloatArray, f_error: FloatArray, h: FloatArray, h_error: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Held-out errors of the optima of each fold, at least and at most; folds start where `starts` says."""
+    """Return lower and upper bounds on the held-out errors of the optima of each fold, whose fits begin at `starts`."""
     count = np.diff(np.append(starts, len(f)))
     least = np.repeat(np.minimum.reduceat(f, starts), count)
     room = 2.0 * np.repeat(np.maximum.reduceat(f_error, starts), count) + TIE_RTOL * np.abs(least)
@@ -373,10 +387,10 @@ def _bound_optima_errors(
 
 
 def _bound_piece(piece: Piece, fits: FitsOverGamma | RowFits, at_low: FitsAtLam, at_high: FitsAtLam) -> Piece:
-    """Keep the fits that can be optimal on a piece, and bound its CV error by them.
+    """Return a piece with the fits that can be optimal on it, and the bound on its CV error that follows from them.
 
-    With `h'' <= k` each held-out error is above its chord less `k (lam - low)(high - lam) / 2`. The sum over folds of
-    the least chord is concave, so it is least at an end.
+    If `h'' <= k`, a held-out error is above its chord minus `k (lam - low)(high - lam) / 2`. The sum over folds of
+    the smallest chords is concave, so it has its minimum at an end.
     """
     ends = (piece.low, piece.high)
     alive = np.flatnonzero(Envelope.from_fits(ends, fits.fold, at_low, at_high).may_win(at_low, at_high))
@@ -423,7 +437,7 @@ def make_continuous_record(
 def _pieces(
     pieces: Sequence[Piece], per_row: float, numbers: dict[tuple[int, ...], int]
 ) -> dict[int, list[GammaPiece]]:
-    """Pieces of each size, ascending, with upper bounds at their ends; their supports are numbered."""
+    """Return the pieces of each size, ascending, with upper bounds at their ends and numbers for their supports."""
     by_size: dict[int, list[GammaPiece]] = {}
     places: dict[int, tuple[int, ...]] = {}  # by fits, which neighbours may share
     for piece in sorted(pieces, key=lambda piece: (piece.size, piece.low)):
@@ -444,7 +458,7 @@ def _pieces(
 def _curve(
     asked: IntervalSearch, pieces: Sequence[Piece], is_expired: Callable[[], bool]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return gammas and CV errors at ends of some pieces and between them, where rounding leaves their digits."""
+    """Return gammas and CV errors at and between the ends of some pieces, where rounding errors are small."""
     pieces = sorted(pieces, key=lambda piece: piece.low)
     points = {
         lam: errors for piece in pieces for lam, errors in zip((piece.low, piece.high), piece.errors, strict=True)
@@ -468,7 +482,12 @@ def _curve(
 
 
 def coarse_first(count: int) -> list[int]:
-    """Return the numbers below a count, those far from each other first.
+    """Return the integers from 0 to `count - 1`, those far from each other first.
+
+    Parameters
+    ----------
+    count : int
+        Number of integers.
 
     Examples
     --------
@@ -479,29 +498,29 @@ def coarse_first(count: int) -> list[int]:
     return list(dict.fromkeys(i for stride in strides for i in range(0, count, stride)))
 
 
-MOST_PIECES = 20_000  # visited; where rounding is wider than the gap, halving would never end
+MOST_PIECES = 20_000  # pieces to visit; if rounding errors exceed the gap, division would never end
 ROUNDED = "on a part of the interval, rounding errors exceed the gap, so that part is not certified; give a larger gap"
 
 
 def solve_interval(running: IntervalSearch, at: Callable[[float, Deadline], Record]) -> Record:
-    """Minimise h over every gamma of an interval and every tau asked.
+    """Return the record of the gamma with the smallest CV error of an interval, over all requested taus.
 
     Parameters
     ----------
     running : IntervalSearch
-        Not begun.
+        Search that has not begun.
     at : callable
-        Cross-validates every tau at one gamma, in the time that is left.
+        Function of a gamma and a deadline that cross-validates every tau at this gamma.
 
     Returns
     -------
     Record
-        Of the best gamma found, with `lower` a bound over the whole interval and the partition that proves it.
+        Record of the best gamma found, with a lower bound over the whole interval and the pieces that prove it.
 
     Raises
     ------
     OutOfTime
-        If the limit comes before the data are in standard coordinates.
+        If the time limit ends before the data are in standard coordinates.
     """
     deadline, gammas = running.deadline, running.gammas
     run_within_limit(running.run, running.clock, lambda: None)
@@ -530,11 +549,12 @@ def solve_interval(running: IntervalSearch, at: Callable[[float, Deadline], Reco
 
 
 def seconds_for_model(deadline: Deadline) -> float | None:
-    """Return the time for the model at the answer: the remaining time, and some time after the limit.
+    """Return the seconds for the model at the best gamma: the remaining time, at least `GRACE`; None without a limit.
 
     Parameters
     ----------
     deadline : Deadline
+        Deadline of the whole run.
 
     Examples
     --------
@@ -548,22 +568,24 @@ def seconds_for_model(deadline: Deadline) -> float | None:
 
 @dataclass(eq=False)
 class IntervalSearch:
-    """A search over an interval, as two threads see it: the one that searches, and the one that waits for it.
+    """A search over an interval that one thread runs while another thread waits.
 
     Attributes
     ----------
     question : Question
+        Data, folds and options.
     gammas : GammaInterval
+        Interval of gamma.
     taus : sequence of int
-        What it stands for.
+        Requested sizes.
     deadline : Deadline
-        Of the whole run.
+        Deadline of the whole run.
     clock : Deadline
-        Of this search.
+        Deadline of this search.
     data : StandardData, optional
-        Once the data are in standard coordinates.
+        Data in standard coordinates; None before they are prepared.
     search : GammaPartition, optional
-        Once there is one.
+        Search over the pieces; None before it begins.
     """
 
     question: Question
@@ -574,16 +596,16 @@ class IntervalSearch:
     search: GammaPartition | None = None
 
     def __post_init__(self) -> None:
-        """Begin to count the time."""
+        """Start the clock of the search."""
         self.clock, self.ends = self.deadline.sooner(1.0 - MODEL_SHARE), (self.gammas.low / 2.0, self.gammas.high / 2.0)
 
     @property
     def nodes(self) -> int:
-        """Of all trees so far."""
+        """Number of nodes of all trees so far."""
         return 0 if self.search is None else self.search.lists.lister.nodes
 
     def run(self) -> None:
-        """Close the interval as far as the time allows."""
+        """Search the interval until every piece is finished, or the time is over."""
         question, options = self.question, self.question.options
         self.data = standardize(question.dataset, options.scale, options.intercept, options.restrictions)
 
@@ -600,16 +622,16 @@ class IntervalSearch:
 
     @property
     def standard(self) -> StandardData:
-        """The data in standard coordinates; raises `OutOfTime` where there is nothing yet to make a record of."""
+        """Data in standard coordinates; raises `OutOfTime` before they are prepared."""
         return require_prepared_data(self.data)
 
     @property
     def best(self) -> ErrorAtLam | None:
-        """The least CV error found."""
+        """Smallest CV error found."""
         return None if self.search is None else self.search.best
 
     def pieces(self) -> list[Piece]:
-        """Return what is known now; without a partition, that no CV error is below 0."""
+        """Return the present pieces; before the search begins, one piece with the lower bound 0 for each size."""
         if self.search is not None:
             return self.search.pieces()
         return [Piece(size, *self.ends, 0.0) for size in self._sizes(self.standard)]
@@ -627,7 +649,7 @@ class IntervalSearch:
 
     @property
     def cv_error_factor(self) -> float:
-        """Factor from a sum over folds to the units of the file."""
+        """Factor from a sum over folds to a CV error in units of the file."""
         scored = Scored.of(self.question.dataset, self.question.folds)
         return float(self.standard.loss_unit / (scored.total or 1))
 

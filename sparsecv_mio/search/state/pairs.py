@@ -464,15 +464,16 @@ def proved_part(now: PairBounds, gap: float, gammas: FloatArray, taus: IntArray)
 def proved_ends(
     now: PairBounds, gap: float, gammas: FloatArray, taus: IntArray
 ) -> tuple[int | None, float | None] | None:
-    """Return the largest tau and the least gamma of the part that is proved; either may be None, as the whole.
+    """Return the largest tau and the smallest gamma of the certified part of the grid; None if there is no such limit.
 
     Parameters
     ----------
     now : PairBounds
-        Of the whole grid.
+        Bounds of the whole grid.
     gap : float
+        Relative gap of the certificate.
     gammas, taus : arrays
-        The grid, ascending.
+        Grid, ascending.
     """
     region = proved_part(now, gap, gammas, taus)
     if region is None:
@@ -484,9 +485,9 @@ def proved_ends(
 
 
 def _provable_tau_counts(now: PairBounds, gap: float) -> list[int]:
-    """How many of the smallest taus may be proved at every gamma, the largest number first; the others surely are not.
+    """Return the numbers of smallest taus that may be certified at every gamma, in descending order; no other may.
 
-    Counts every width of a decided pair as ties: one pass over the table.
+    The whole width of a solved pair counts as ties, so that one pass over the table suffices.
     """
     cells = now.cells
     width = np.empty_like(now.lower)
@@ -504,16 +505,16 @@ def _provable_tau_counts(now: PairBounds, gap: float) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class OneSeChoice:
-    """The pair that the rule takes in the present state, and the pairs that could change the choice.
+    """The pair that the one-standard-error rule chooses at present, and the open pairs that may change the choice.
 
     Attributes
     ----------
     pair : gamma, tau
-        The pair taken.
+        Chosen pair.
     standard_error : float
-        Of h of the best pair, in the units of `unit`.
+        Standard error of h of the best pair, in the units of `unit`.
     missing : (G, T) bool array
-        Undecided pairs that could still change it, and the pair itself; the rule is sure where there are none.
+        Open pairs that may change the choice, and the chosen pair if it is open; the choice is certain if none is.
     """
 
     pair: Pair
@@ -524,18 +525,20 @@ class OneSeChoice:
 def one_se_rule(
     now: PairBounds, best: Pair, gammas: FloatArray, taus: IntArray, scored: Scored, unit: float
 ) -> OneSeChoice:
-    """Apply the rule.
+    """Return the choice of the one-standard-error rule.
 
     Parameters
     ----------
     now : PairBounds
+        Bounds of all pairs.
     best : gamma, tau
-        The pair with the least h.
+        Pair with the smallest h.
     gammas, taus : arrays
+        Grid.
     scored : Scored
         Weights of the rows of each fold.
     unit : float
-        From squared standard units to squared units of the target.
+        Factor from squared standard units to squared units of the target.
     """
     total = scored.total
     error = standard_error(now.cells.nominal[best] * unit, scored.by_fold, scored.times)
