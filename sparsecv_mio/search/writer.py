@@ -156,7 +156,7 @@ class Writer:
             is_solved = is_solved & ~self._decide_ties(new, numbers)[rows]
         if is_solved.any():
             intervals = new.lower[rows], new.upper[rows]
-            cells.decide_part(place, is_solved, best, held_out, *intervals, objective, new.is_branched[rows])
+            cells.decide_part(place, is_solved, best, held_out, intervals, objective, new.is_branched[rows])
         self._offer(place, best, held_out, objective, new.objective_upper[rows])
         if (new.is_final & ~new.is_solved).any():
             cells.mark(place, new.is_branched[rows], new.is_final[rows])

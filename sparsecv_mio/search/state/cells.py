@@ -325,7 +325,7 @@ class CellTable:
         first, *others = [support] if isinstance(support, int) else support
         part, sure = (g, t, slice(fold, fold + 1)), np.array([True])
         with self.lock:
-            if self.decide_part(part, sure, first, held_out, low, high, objective, branched, tie):
+            if self.decide_part(part, sure, first, held_out, (low, high), objective, branched, tie):
                 self.ties |= {where: tie} if tie > 0.0 else {}
                 self.others |= {where: tuple(others)} if others else {}
 
@@ -335,8 +335,7 @@ class CellTable:
         sure: BoolArray,
         support: Numbers,
         nominal: FloatArray,
-        lower: FloatArray,
-        upper: FloatArray,
+        interval: tuple[FloatArray, FloatArray],
         value: FloatArray,
         branched: BoolArray | bool,
         tie: float = 0.0,
@@ -353,8 +352,10 @@ class CellTable:
             Subproblems whose optimal supports are completely known.
         support : int array or int
             Numbers in the pool.
-        nominal, lower, upper, value : arrays
-            Held-out sums, their bounds, and training objectives.
+        nominal, value : arrays
+            Held-out sums and training objectives.
+        interval : two arrays
+            Lower and upper bounds on the held-out sums.
         branched : bool array or bool
             True where a tree was needed.
         tie : float
@@ -367,7 +368,7 @@ class CellTable:
         """
         with self.lock:
             sure = sure & ~self.decided[part]
-            errors, low, high = nominal[sure], np.maximum(lower, 0.0)[sure], upper[sure]
+            errors, low, high = nominal[sure], np.maximum(interval[0], 0.0)[sure], interval[1][sure]
             below, above, slip = self.lower[part][sure], self.upper[part][sure], np.maximum(high - low - tie, 0.0)
             self._agree(part, low, errors, sure)
             self._agree(part, errors, high, sure)

@@ -57,7 +57,7 @@ def test_settling_a_cell_outside_of_what_is_known_raises(lower: float, upper: fl
         cells.decide((0, 0, 1), 0, nominal, lower, upper, 0.0)
     row = np.ones(4)
     with pytest.raises(Contradiction, match="fold 1"):
-        cells.decide_part((0, 0, slice(None)), sure, 0, nominal * row, lower * row, upper * row, row, branched=True)
+        cells.decide_part((0, 0, slice(None)), sure, 0, nominal * row, (lower * row, upper * row), row, branched=True)
     assert not cells.decided.any()
 
 
@@ -108,7 +108,7 @@ def test_of_many_cells_training_objectives_take_memory_once_an_undecided_cell_is
     assert not is_constant(CellTable.empty(2, 3, 4, values=True).value)
     cells, part = new_table(), (0, 0, slice(None))
     ones = np.ones(4)
-    cells.decide_part(part, np.array([True, False, False, False]), 0, ones, ones, ones, ones, False)
+    cells.decide_part(part, np.array([True, False, False, False]), 0, ones, (ones, ones), ones, False)
     cells.decide((0, 0, 1), 0, 1.0, 1.0, 1.0, 0.0, value=7.0)
     assert is_constant(cells.value) and is_constant(cells.copy().value) and np.isinf(cells.value).all()
     stored = cells.archive()
@@ -137,7 +137,7 @@ def write(cells: CellTable, rng: np.random.Generator) -> None:
     elif kind == 3:
         cells.decide((g, t, k), 0, 9.0, 8.0, 10.0, 0.0)
     elif kind == 4:
-        cells.decide_part(part, lower < 0.1, 0, numbers, numbers - 1.0, numbers + 1.0, numbers, True)
+        cells.decide_part(part, lower < 0.1, 0, numbers, (numbers - 1.0, numbers + 1.0), numbers, True)
     elif kind == 5:
         cells.withdraw(k)
     else:
