@@ -286,7 +286,11 @@ def missing_package(error: ModuleNotFoundError) -> MissingPackage | None:
     return None if extra is None else _missing(package, extra, "this")
 
 
+def advise_extra(name: str, extra: str) -> str:
+    """Return the advice to install a package, or the extra that has it."""
+    return f'run pip install {name}, or pip install ".[{extra}]" in a clone'
+
+
 def _missing(package: str, extra: str, what: str) -> MissingPackage:
     name = INSTALLED_AS.get(package, package)
-    advice = f'run pip install {name}, or pip install ".[{extra}]" in a clone'
-    return MissingPackage(f"{what} needs {name}, which is not installed: {advice}")
+    return MissingPackage(f"{what} needs {name}, which is not installed: {advise_extra(name, extra)}")

@@ -335,7 +335,7 @@ EVERY_FACTOR = ((FACTORS,),)  # keyword for all factors, before their columns ar
 
 
 def _similar_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the first names that differ only after their last underscore, as levels of an encoder do; an example else.
+    """Return the first names that differ only after their last underscore, as levels of an encoder do.
 
     Examples
     --------
@@ -343,7 +343,7 @@ def _similar_names(names: Sequence[str]) -> tuple[str, ...]:
     ('onehotencoder__city_Bergen', 'onehotencoder__city_Oslo')
     """
     groups = _groups_of_names((name for name in names if name.rfind("_") > 0), lambda name: name.rpartition("_")[0])
-    return next(iter(groups), ("city_Bergen", "city_Oslo"))
+    return next(iter(groups), ())
 
 
 def _groups_of_names(names: Iterable[str], stem: Callable[[str], str]) -> tuple[tuple[str, ...], ...]:
@@ -713,10 +713,13 @@ class Restrictions:
         place = {name: j for j, name in enumerate(names)}
         factors = find_factors(names) if self.count == EVERY_FACTOR else self.count
         if self.count and not factors:
+            similar = _similar_names(names)
+            listed = f", or list the columns of each factor in Python, [[{', '.join(map(repr, similar))}], ...]"
             raise BadInput(
                 "count: the data have no factor with two or more columns, such as city=Bergen and city=Oslo; leave "
-                'this option out, encode a column of three or more text values (encode="onehot" of `solve`), or list '
-                f"the columns of each factor in Python, [[{', '.join(map(repr, _similar_names(names)))}], ...]"
+                'this option out, or encode a column of three or more text values (encode="onehot" of `solve`; in a '
+                'pipeline, OneHotEncoder(feature_name_combiner="{}={}".format, sparse_output=False) and '
+                f"set_output(transform='pandas')){listed if similar else ''}"
             )
         made = [sorted(_find_positions(columns, place, "count") - others) for columns in factors]
         seen: set[int] = set()
@@ -978,7 +981,9 @@ def finite_number(text: str, option: str) -> float:
     try:
         value = float(_plain(text))
     except ValueError:
-        raise BadInput(f"{option}: {text.strip()!r} is not a number") from None
+        share, _, rest = text.strip().partition("%")
+        meant = f"; write {finite_number(share, option) / 100.0:g}" if text.strip().endswith("%") and not rest else ""
+        raise BadInput(f"{option}: {text.strip()!r} is not a number{meant}") from None
     if not math.isfinite(value):
         raise BadInput(f"{option}: {text.strip()!r} is not a finite number")
     return value

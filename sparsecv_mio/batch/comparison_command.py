@@ -13,7 +13,7 @@ import typer
 
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import ending, parse, session
-from sparsecv_mio.cli.command_options import Given, group, option, with_declared_options
+from sparsecv_mio.cli.command_options import ID, Given, group, option, with_declared_options
 from sparsecv_mio.declared_options import LOSSES, OF_TABLES, STOPPING, UNITS
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import reason, write_text
@@ -45,6 +45,7 @@ class CompareRequest:
         None, "T", "Columns to predict: one name for all files, or one name for each file (A,B,...).", also="-t"
     )
     reading: Given = group(OF_TABLES)
+    id: str | None = ID
     losses: Given = group(LOSSES)
     weights: str | None = None
     backends: str = option("native,gurobi,scip,highs", "LIST", "Backends, as name or name:formulation.")
@@ -120,9 +121,11 @@ def _read_problems(
         try:
             table, plan = {"target": column, **request.reading}, None
             if request.folds:
-                dataset, plan = session.read_with_folds(path, table, rows, request.quiet, how=how)
+                dataset, plan = session.read_with_folds(path, table, rows, request.quiet, request.id, how)
+                for note in session.describe_separated_rows(dataset, plan, request.id):
+                    ending.tell(f"warning: {note}")
             else:
-                dataset = how.in_classes(session.read_weighted(path, table, request.weights, how))
+                dataset = how.in_classes(session.read_weighted(path, table, request.weights, how, request.id))
         except BadInput as error:
             each = "; --target takes one for each file: A,B,..." if len(set(targets)) < len(data) else ""
             raise BadInput(f"{path}: {error}{each}" if len(data) > 1 else str(error)) from None

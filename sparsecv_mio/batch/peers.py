@@ -15,7 +15,7 @@ from scipy.linalg import lstsq
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.errors import BackendUnavailable, BadInput, match_keyword
+from sparsecv_mio.errors import BackendUnavailable, BadInput, advise_extra, match_keyword
 from sparsecv_mio.inference.penalised_paths import MOST_SWEEPS, FitRows, fit_paths, import_abess, make_paths
 from sparsecv_mio.problem.row_losses import LOG_LOSS, PoissonLoss, RowLoss, SquaredError
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
@@ -207,7 +207,7 @@ class ConcavePenaltyCV(_Chosen):
             from skglm.penalties import SCAD, MCPenalty
             from skglm.solvers import AndersonCD
         except ImportError:
-            raise BackendUnavailable(f"{self.kind} needs the package skglm: pip install skglm") from None
+            raise BackendUnavailable(f"{self.kind} needs skglm: {advise_extra('skglm', 'peers')}") from None
 
         flatter = 4.0 if self.of_classes else 1.0
         penalty = MCPenalty(1.0, 3.0 * flatter) if self.kind == "mcp" else SCAD(1.0, 1.0 + 2.7 * flatter)

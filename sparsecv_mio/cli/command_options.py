@@ -118,6 +118,11 @@ def option(
     return CommandOption(default, metavar, help, tuple(words), flag, also, read, least, most, default is True)
 
 
+ID = option(
+    None, "COLUMN",
+    "Column of row labels, such as names or identifiers. It is not a feature; `solve --save-held-out` writes it next "
+    "to each row. [none]",
+)  # fmt: skip
 REFERENCE = option(
     None, "A=X,B=Y,...",
     "With --count factors: print the coefficients of each factor as differences from this level. [deviations from the "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sparsecv_mio import declared_options as options
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, parse, session
-from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, group, option, with_declared_options
+from sparsecv_mio.cli.command_options import ID, REFERENCE, DataFile, Given, group, option, with_declared_options
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import RESTRICTIONS
@@ -65,6 +65,7 @@ def path(
     data: DataFile,
     *,
     table: Given,
+    id: str | None = ID,
     losses: Given,
     weights: str | None = None,
     gamma: str | None = None,
@@ -92,7 +93,7 @@ def path(
         shown_against = parse.reference(reference, how)
 
         refuse_early(proof, how.restrictions, weights, how)
-        read = partial(session.read_weighted, data, table, weights, how)
+        read = partial(session.read_weighted, data, table, weights, how, id)
         dataset = how.in_classes(session.run_preparation(read, stop, how))
         if restrictions["count"] is None:
             how = replace(how, restrictions=_count_as_solve(dataset, gamma, tau, how, quiet))
@@ -144,10 +145,12 @@ def near(
     data: DataFile,
     *,
     table: Given,
+    id: str | None = ID,
     rows: Given,
     losses: Given,
     within: str = option("1%", "SHARE", "Maximum relative excess over the best value of each size, such as 1% or "
-                                        "0.01."),
+                                        "0.01. For a log loss or half deviance of all rows, which grows with the "
+                                        "rows, the screen states the excess in deviance."),
     most: str = option("1000", "N", "Maximum number of models for each size; or all."),
     by: str | None = None,
     gamma: str | None = option(None, "G", "Ridge weight. [chosen by cross-validation]"),
@@ -164,7 +167,7 @@ def near(
 
     For each size tau, the list contains every set of tau features whose value exceeds the minimum by at most --within;
     it is certified that no such set is missing. The command also prints the features that all models or no model
-    contain, and the features that replace each other.
+    contain, and the pairs of features by which two listed models differ.
     """
     ridge_weight = _gamma_of_near(gamma)
     session.check_outputs({"--json": json}, [data])
@@ -177,7 +180,7 @@ def near(
         )  # fmt: skip
 
         def read() -> tuple[Dataset, FoldPlan, NearOptions]:
-            dataset, plan = session.read_with_folds(data, table, rows, quiet, None, how)
+            dataset, plan = session.read_with_folds(data, table, rows, quiet, id, how)
             if forced["count"] is not None:
                 return dataset, plan, how
             return dataset, plan, replace(how, restrictions=_count_as_solve(dataset, gamma, tau, how, quiet, plan))
@@ -195,8 +198,9 @@ def near(
             )
 
     return session.deliver_record(
-        record, lambda screen: print_near_optimal(screen, record, brief=quiet, full=full), json, quiet
-    )
+        record, lambda screen: print_near_optimal(screen, record, brief=quiet, full=full), json, quiet,
+        warnings=session.describe_separated_rows(dataset, plan, id),
+    )  # fmt: skip
 
 
 def _gamma_of_near(text: str | None) -> float | None:
@@ -213,6 +217,7 @@ def bounds(
     data: DataFile,
     *,
     table: Given,
+    id: str | None = ID,
     rows: Given,
     losses: Given,
     gamma: str | None = None,
@@ -240,7 +245,7 @@ def bounds(
 
         how = PathOptions.of(**session.on_cores(losses | units | node_limit), restrictions=limits)
         check_formula(bounds == AS_PRINTED, how.loss)
-        read = partial(session.read_with_folds, data, table, rows, quiet, None, how)
+        read = partial(session.read_with_folds, data, table, rows, quiet, id, how)
         dataset, plan = session.run_preparation(read, stop, how)
         from sparsecv_mio.cli.live import compilation_lines, counting_bar
         from sparsecv_mio.search.options import Hooks
@@ -254,7 +259,7 @@ def bounds(
                 hooks=Hooks(stop=stop, began=Began.moment),
             )  # fmt: skip
     estimated = {} if how.loss.is_quadratic else {"estimated_at": "the supports of a local search"}
-    notes = list(session.reading_notes(dataset, quiet))
+    notes = [*session.reading_notes(dataset, quiet), *session.describe_separated_rows(dataset, plan, id)]
     if bounded.status == "limit":
         limit = f"--time-limit: the command stopped after {how.time_limit:g} seconds"
         notes.append(f"{limit}; the printed bounds are valid")
@@ -336,6 +341,7 @@ class FitRequest:
     tau: int = option(..., "K", "Maximum number of features.", least=0)
     gamma: str = option(..., "G", "Ridge weight, such as 0.1.")
     table: Given = group(options.TABLE)
+    id: str | None = ID
     losses: Given = group(options.LOSSES)
     weights: str | None = None
     backend: str = option("native", "B", "Solver; `sparsecv backends` lists them.")
@@ -401,7 +407,7 @@ def fit(data: DataFile, *, request: FitRequest) -> int:
         how = request.make_options(side, stop)
         obstacle = None if request.assume_box is None else "--assume-box"
         refuse_early(proof, side, weights, how, obstacle)
-        dataset = how.in_classes(session.read_weighted(data, request.table, weights, how))
+        dataset = how.in_classes(session.read_weighted(data, request.table, weights, how, request.id))
         from sparsecv_mio.certificate.restrictions import reference_levels
         from sparsecv_mio.fits.one import fit_one
         from sparsecv_mio.report.coefficients import make_printer, with_reference
@@ -429,6 +435,7 @@ def export(
     gamma: str = option(..., "G", "Ridge weight, such as 0.1 (for columns of length 1)."),
     to: str = option(..., "FILE", "Output file: .mps, .lp, .nl (quadratic), .cbf or .ptf (conic)."),
     table: Given,
+    id: str | None = ID,
     losses: Given,
     weights: str | None = None,
     units: Given,
@@ -450,7 +457,7 @@ def export(
     from sparsecv_mio.fits.fit_options import FitOptions
 
     how = FitOptions.of(**units, **losses, side=side)
-    dataset, loss = session.read_weighted(data, table, weights, how), how.loss
+    dataset, loss = session.read_weighted(data, table, weights, how, id), how.loss
 
     from sparsecv_mio.fits.one import describe_export, export_one
 
@@ -473,6 +480,7 @@ def inspect(
     data: DataFile,
     *,
     table: Given,
+    id: str | None = ID,
     loss: str | None = None,
     exposure: str | None = None,
     offset: str | None = None,
@@ -494,7 +502,7 @@ def inspect(
     columns = parse.names(drop, "--drop"), parse.names(features, "--features")
     how = Reading.from_keywords(**table)
     of_target = TargetColumns(exposure, offset, trials)
-    facts = inspect_file(data, target, how, *columns, None if loss is None else Loss(loss), of_target)
+    facts = inspect_file(data, target, how, *columns, None if loss is None else Loss(loss), of_target, id)
     inspection = _with_dashes(facts)
 
     def show(screen: Console) -> None:

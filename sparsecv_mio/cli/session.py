@@ -17,6 +17,7 @@ from sparsecv_mio.cli import Began, ending, parse, terminate
 from sparsecv_mio.cli.command_options import Given
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.declared_options import check_whole
+from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable, csv_lines, inert, special
 from sparsecv_mio.model_space import Restrictions, abbreviate_names, word_of_factor
@@ -95,8 +96,8 @@ def read_data(
 
 
 def read_weighted(
-    path: str, table: Given, weights: str | None, how: SearchOptions | FitOptions | PathOptions
-) -> Dataset:  # fmt: skip
+    path: str, table: Given, weights: str | None, how: SearchOptions | FitOptions | PathOptions, id: str | None = None
+) -> Dataset:
     """Return the data set that the options describe, with row weights and without rows of weight 0.
 
     Parameters
@@ -107,11 +108,13 @@ def read_weighted(
         Value of `--weights`.
     how : options
         Options with the loss, which determines whether the target may hold two text values, and with its columns.
+    id : str, optional
+        Column that names the rows.
     """
     from sparsecv_mio.data.readers import requested_columns
     from sparsecv_mio.data.weights import apply_weight_column
 
-    columns = requested_columns(weights=weights, of_target=TargetColumns.from_fields(how))
+    columns = requested_columns(weights=weights, id=id, of_target=TargetColumns.from_fields(how))
     two_words = how.loss.target.has_classes
     return apply_weight_column(read_data(path, table, columns, two_words=two_words), weights)
 
@@ -145,28 +148,32 @@ def read_with_folds(
         dataset if how is None else how.in_classes(dataset), rows["folds"], seed or 0, rows["weights"]
     )
     note_unused_seed(plan, seed, quiet)
-    if id is not None:
-        warn_of_separated_rows(dataset, plan, id)
     return dataset, plan
 
 
-def warn_of_separated_rows(dataset: Dataset, plan: FoldPlan, id: str) -> None:
-    """Print a warning if rows with the same value of a column are in different folds."""
+def describe_separated_rows(dataset: Dataset, plan: FoldPlan, id: str | None) -> list[str]:
+    """Return a warning if rows with the same value of a column are in different folds; empty values are no value."""
     import numpy as np
 
     from sparsecv_mio.data.row_structure import Subjects
 
-    values, codes = np.unique(dataset.aux[id], return_inverse=True)
+    if id is None:
+        return []
+    cells, codes = dataset.aux[id], dataset.n + np.arange(dataset.n)  # a row without a value is alone
+    is_known = np.array([cell == cell and cell not in (None, "") for cell in cells.tolist()], dtype=bool)
+    values, codes[is_known] = np.unique(cells[is_known], return_inverse=True)
+    n_known = int(is_known.sum())
     if plan.is_partition:
-        are_separated = len(np.unique(codes * plan.k + plan.labels)) > len(values)
+        are_separated = len(np.unique(codes * plan.k + plan.labels)) > len(values) + dataset.n - n_known
     else:
         folds = ((codes[plan.scored_rows(fold)], codes[plan.train_rows(fold)]) for fold in range(plan.k))
-        are_separated = len(values) < dataset.n and any(np.isin(scored, trained).any() for scored, trained in folds)
-    if are_separated:
-        tell(
-            f"warning: column {id!r} has {len(values):,} different values in {dataset.n:,} rows, and folds separate "
-            f"rows of the same value; if these belong together, give {Subjects(id, '', len(values)).option}"
-        )
+        are_separated = len(values) < n_known and any(np.isin(scored, trained).any() for scored, trained in folds)
+    if not are_separated:
+        return []
+    return [
+        f"id: column {id!r} has {several(len(values), 'different value')} in {n_known:,} rows, and folds separate "
+        f"rows of the same value; if these belong together, give {Subjects(id, '', len(values)).option}"
+    ]
 
 
 def note_unused_seed(plan: FoldPlan, seed: int | None, quiet: bool) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sparsecv_mio import declared_options as options
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, parse, session
-from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, group, option, with_declared_options
+from sparsecv_mio.cli.command_options import ID, REFERENCE, DataFile, Given, group, option, with_declared_options
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.errors import BackendFailed, BadInput, SparseCVError
 from sparsecv_mio.files import write_text
@@ -80,11 +80,7 @@ class SolveRequest:
     """The options of the command `solve`, in the order of its help."""
 
     table: Given = group(options.TABLE)
-    id: str | None = option(
-        None, "COLUMN",
-        "Column of row labels, such as names or identifiers. It is not a feature; --save-held-out writes it next to "
-        "each row. [none]",
-    )  # fmt: skip
+    id: str | None = ID
     rows: Given = group(options.DEALING)
     gamma: str | None = None
     tau: str | None = None
@@ -258,8 +254,9 @@ def solve_common(data: str, request: SolveRequest) -> int:
             search.progress = progress
             record = search.run()
     return session.deliver_record(
-        record, lambda screen: print_common(screen, record, quiet, request.full, dataset), request.json, quiet
-    )
+        record, lambda screen: print_common(screen, record, quiet, request.full, dataset), request.json, quiet,
+        warnings=session.describe_separated_rows(dataset, plan, request.id),
+    )  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -422,7 +419,8 @@ def _run_search(request: SolveRequest, run: _SearchRun, levels: References, stop
             )
         if request.draws is not None:
             record = add_repetitions(record, question, *request.draws, deadline)
-        run.record = with_reference(record, levels)
+        notes = session.describe_separated_rows(run.dataset, run.plan, request.id)
+        run.record = with_reference(replace(record, warnings=(*record.warnings, *notes)), levels)
 
 
 def _deliver(data: str, request: SolveRequest, run: _SearchRun, status: str) -> int:

@@ -173,8 +173,8 @@ class Inspection:
         Column that may hold the numbers of trials, if the target is a number of successes; empty if there is none.
     loss : Loss
         Loss of the proposed search.
-    levels_alone : int
-        Number of features if each level of a text column counts as one; 0 if `p` counts them so.
+    levels_alone, levels_together : int
+        Number of features if each level of a text column, or all its levels, count as one; 0 if no column has levels.
     """
 
     rows: int
@@ -196,6 +196,7 @@ class Inspection:
     trials: str = ""
     loss: Loss = DEFAULT_LOSS
     levels_alone: int = 0
+    levels_together: int = 0
 
 
 def inspect_file(
@@ -206,6 +207,7 @@ def inspect_file(
     features: Sequence[str] | None = None,
     loss: Loss | None = None,
     of_target: TargetColumns = NO_TARGET_COLUMNS,
+    id: str | None = None,
 ) -> Inspection:
     """Return the facts about a data file and the proposed options.
 
@@ -221,23 +223,26 @@ def inspect_file(
         Loss to propose; by default the loss that suits the target and has the columns of `of_target`.
     of_target : TargetColumns, optional
         Columns of exposures and offsets, which are not features.
+    id : str, optional
+        Column that names the rows, which is not a feature either.
 
     Raises
     ------
     BadInput
         If the file is not a table or has no such column, or an exposure or an offset is given with another loss.
     """
-    loss, beside = _choose_loss(of_target, loss), of_target.names
+    loss, labels = _choose_loss(of_target, loss), of_target._asdict() | {"id": id}
+    beside = list(filter(None, labels.values()))
     if features is not None:
         features = [*(name for name in features if name not in beside), *beside]
     goal = "" if target is None else target
     wanted = Wanted(goal, features, drop, (), needed=target is not None, index=how.index_col)
     table, how = _read_rows(path, wanted, how)
     names = [column.name for column in table.features]
-    for option, name in of_target._asdict().items():
+    for option, name in labels.items():
         if name not in (None, *names):
             raise BadInput(f"{option}: {name!r} is not a column other than the target{did_you_mean(name, names)}")
-    inspect = partial(inspect_table, loss=loss, of_target=of_target, wanted=wanted)
+    inspect = partial(inspect_table, loss=loss, labels=labels, wanted=wanted)
     inspection, proposal = _inspect_with_dates(table, how, inspect)
     if proposal.without_id:
         note = f"{several(len(proposal.without_id), 'row')} without a value: fill the cell, or remove the row"
@@ -253,7 +258,7 @@ def inspect_file(
             fact.notes = (*fact.notes, note) if fact.name in fold_columns(proposal.folds or "") else fact.notes
     if not inspection.target or inspection.doubts:
         return inspection
-    tried = _try_proposal(inspection, path, proposal, of_target)
+    tried = _try_proposal(inspection, path, proposal, of_target, id)
     return replace(tried, counts=False) if loss is not None and loss.is_quadratic else tried
 
 
@@ -324,13 +329,15 @@ def _inspect_with_dates(
     return inspection, proposal
 
 
-def _try_proposal(inspection: Inspection, path: str | Path, proposal: Proposal, of_target: TargetColumns) -> Inspection:
+def _try_proposal(
+    inspection: Inspection, path: str | Path, proposal: Proposal, of_target: TargetColumns, id: str | None
+) -> Inspection:
     """Return the facts with sizes from actually reading the file with the proposed options."""
     how, drop, features, folds, _ = proposal
     try:
         wanted = Wanted(
             inspection.target, features, drop if features is None else None,
-            (*fold_columns(folds or ""), *of_target.names),
+            tuple(dict.fromkeys(filter(None, (*fold_columns(folds or ""), *of_target.names, id)))),
             index=how.index_col, two_words=inspection.two_classes,
         )  # fmt: skip
         inspection, data = _with_target(inspection, read_with_options(path, wanted, how), of_target)
@@ -367,9 +374,11 @@ def _with_folds(inspection: Inspection, data: Dataset, folds: str) -> Inspection
     plan = make_folds(folds, data)
     if inspection.two_classes:
         check_training(data, plan, Intercept.FOLD, inspection.loss)
+    if data.reading is not None and data.reading.factors:
+        inspection = replace(inspection, levels_alone=data.p, levels_together=_features_together(data))
     if inspection.loss.is_quadratic and should_group_levels(data, plan.k):
         together = (*inspection.options, FACTORS_TOGETHER)
-        inspection = replace(inspection, options=together, p=_features_together(data), levels_alone=data.p)
+        inspection = replace(inspection, options=together, p=inspection.levels_together)
     counts = inspection.counts and _are_valid_counts(data, plan)
     return replace(inspection, folds=plan.k, least_training=least_rows(data, plan), counts=counts)
 
@@ -401,7 +410,7 @@ def _features_together(data: Dataset) -> int:
 
 
 def inspect_table(
-    table: RawTable, how: Reading, loss: Loss | None, of_target: TargetColumns, wanted: Wanted
+    table: RawTable, how: Reading, loss: Loss | None, labels: Mapping[str, str | None], wanted: Wanted
 ) -> tuple[Inspection, Proposal]:
     """Return the facts about a table and the proposed options; O(n p^2) for the correlations of up to 2,000 columns.
 
@@ -411,8 +420,10 @@ def inspect_table(
         The table.
     how : Reading
         Options with which it was read.
-    loss, of_target : optional
-        Options as for `inspect_file`.
+    loss : Loss, optional
+        Loss to propose.
+    labels : mapping of str to str
+        Columns that are not features, by option; None if an option is not given.
     wanted : Wanted
         Columns that the user keeps or drops.
     """
@@ -424,11 +435,10 @@ def inspect_table(
     facts = {column.name: _facts(column, goal, how, ambiguous.get(column.name, "")) for column in table.columns}
     _note_copies(table.columns, facts, goal)
     for name, fact in facts.items():
-        fact.drop &= name in in_file and name not in of_target.names  # a month alone is not a column of the file
-        roles = [f"the {option}" for option, used in of_target._asdict().items() if used == name]
+        fact.drop &= name in in_file and name not in labels.values()  # a month alone is not a column of the file
+        roles = [f"the {option}" for option, used in labels.items() if used == name]
         fact.notes = roles or fact.notes
-    candidates = [column for column in table.features if column.name not in of_target.names]
-    features, grouping = _choose_features(candidates, facts, order, goal is not None)
+    features, grouping = _choose_features(table, facts, order, labels)
     loss = loss or _suitable_loss(goal)
     cells = _propose_cell_treatment(table, features, how, loss, isinstance(grouping, TimeOrder))
     for column in cells.imputed:
@@ -436,7 +446,7 @@ def inspect_table(
             facts[column.name].notes = [*facts[column.name].notes, describe_absent_level(column)]
     for fact in facts.values():
         fact.notes = tuple(fact.notes)
-    proposal, options = _propose_options(wanted, facts, features, cells, loss, of_target, grouping)
+    proposal, options = _propose_options(wanted, facts, features, cells, loss, labels, grouping)
     inspection = Inspection(
         table.rows, tuple(facts.values()), "" if goal is None else goal.name, cells.n_incomplete,
         _count_duplicate_rows(table.columns, table.rows), (*_list_reading_options(how), *options),
@@ -447,11 +457,13 @@ def inspect_table(
 
 
 def _choose_features(
-    candidates: list[RawColumn], facts: Mapping[str, ColumnFacts], order: TimeOrder | None, has_target: bool
+    table: RawTable, facts: Mapping[str, ColumnFacts], order: TimeOrder | None, labels: Mapping[str, str | None]
 ) -> tuple[list[RawColumn], Subjects | TimeOrder | None]:
     """Return the proposed features, and the subjects or the order in time that groups the rows, with a note on it."""
-    named = [column for column in candidates if not facts[column.name].drop or column.has_text_values]
-    subjects = find_subjects(named) if has_target else None
+    candidates = [column for column in table.features if column.name not in labels.values()]
+    named = [column for column in table.features if column.name == labels["id"]]
+    named += [column for column in candidates if not facts[column.name].drop or column.has_text_values]
+    subjects = None if table.target is None else find_subjects(named)
     grouping = subjects or order
     if grouping is not None and grouping.column in facts:
         fact = facts[grouping.column]
@@ -503,7 +515,7 @@ def _propose_cell_treatment(
 
 def _propose_options(
     wanted: Wanted, facts: Mapping[str, ColumnFacts], features: Sequence[RawColumn], cells: CellTreatment, loss: Loss,
-    of_target: TargetColumns, grouping: Subjects | TimeOrder | None,
+    labels: Mapping[str, str | None], grouping: Subjects | TimeOrder | None,
 ) -> tuple[Proposal, list[str]]:  # fmt: skip
     """Return the proposal, and its options; `--features` replaces `--drop` if the user gave it."""
     proposed_drop = (name for name, fact in facts.items() if fact.drop)
@@ -512,7 +524,7 @@ def _propose_options(
     options = [f"--features {quote_names(names)}"] if names else []
     options += [f"--drop {quote_names(drop)}"] if drop and names is None else []
     options += [*cells.options, *([] if loss.is_quadratic else [f"--loss {loss}"])]
-    options += [f"--{option} {shlex.quote(name)}" for option, name in of_target._asdict().items() if name is not None]
+    options += [f"--{option} {shlex.quote(name)}" for option, name in labels.items() if name is not None]
     options += [grouping.option] if grouping is not None else []
     folds = None if grouping is None else shlex.split(grouping.option)[1]
     without_id = grouping.without_id if isinstance(grouping, Subjects) else ()

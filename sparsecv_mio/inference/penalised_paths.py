@@ -24,7 +24,7 @@ import numpy as np
 from scipy.linalg import lstsq
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.errors import BackendUnavailable
+from sparsecv_mio.errors import BackendUnavailable, advise_extra
 from sparsecv_mio.problem.row_losses import NEWTON_STEPS, RowLoss
 from sparsecv_mio.targets import Values
 from sparsecv_mio.units import NEWTON_RTOL, SHAVED, TINY
@@ -215,7 +215,7 @@ def import_abess() -> Any:
     try:
         import abess
     except ImportError:
-        raise BackendUnavailable("abess is not installed: pip install abess") from None
+        raise BackendUnavailable(f"abess is not installed: {advise_extra('abess', 'peers')}") from None
     return abess
 
 

@@ -141,6 +141,11 @@ def _size_and_hope(inspection: Inspection, loss: Loss) -> tuple[str, str]:
     size = f"{several(inspection.n, 'row')}, {several(inspection.p, 'feature')}; {inspection.folds} folds, "
     size += f"{len(gammas)} gammas from {gammas[0]:g} to {gammas[-1]:g}, tau from {sizes[0]} to {sizes[-1]}: "
     size += f"{len(gammas) * len(sizes) * inspection.folds:,} subproblems"
+    if inspection.p > inspection.levels_together > 0:
+        size += (
+            f"; each level of a text column counts as a feature: {FACTORS_TOGETHER} (slower) makes all levels of a "
+            f"column enter a model together, as one of {inspection.levels_together} features"
+        )
     squares = loss.is_quadratic
     if IMPUTED_WITHIN in inspection.options and not squares and inspection.folds > MANY_LONE_FOLDS:
         hope = (

@@ -271,6 +271,7 @@ def _describe_request(record: Record, data: Dataset | None) -> dict[str, Any]:
         "within": record_words.within_restrictions(record),
         "model_papers": _find_model_papers(record.loss), "libraries": ", ".join(libraries),
         "imputed": _describe_imputed_cells(data),
+        "repeated_ids": [note.removeprefix("id: ") for note in record.warnings if note.startswith("id: ")],
         "missing_levels": [name for name, words in levels.items() if ABSENT in words],
         "in_time_order": record_words.is_in_time_order(record), "factor_lines": factor_lines(record),
         "grid_sizes": _describe_sizes(sorted(set(ask.taus))), "grid_gammas": _describe_gammas(record),

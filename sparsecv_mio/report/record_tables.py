@@ -685,7 +685,7 @@ def _print_size(
     models: list[fit_records.NearModel],
     full: bool,
 ) -> None:
-    """Print the models of a size, the features of all or of none of them, and those that replace each other."""
+    """Print the models of a size, the features of all or of none of them, and pairs of models that differ in one."""
     count = several(size.models, "model")
     unit, factors = restrictions_of(record).unit_of_tau, restrictions_of(record).count
     say(console, f"\n{several(size.tau, unit)}: {count}, {_how_complete(record, size)}", style="bold")
@@ -696,7 +696,7 @@ def _print_size(
         say(console, reason)
         return
     firsts = {columns[0]: word_of_factor(columns) for columns in factors}
-    _print_near_models(console, VALUE[record.by], models, factors, full)
+    _print_near_models(console, record, models, factors, full)
     _say_left_out(console, 0 if full else max(len(models) - KEPT_ROWS, 0), "model")
     below = "" if size.complete else f" with a {VALUE[record.by]} below {format_lower(size.complete_to)}"
     if size.always or size.never or size.complete:
@@ -706,29 +706,39 @@ def _print_size(
     if size.replacements:
         some = size.replacements[: None if full else FEW_REPLACEMENTS]
         pairs = [
-            f"{' or '.join(quoted_name(firsts.get(name, name)) for name in (swap.feature, swap.other))} ({swap.pairs})"
+            f"{' or '.join(quoted_name(firsts.get(name, name)) for name in (swap.feature, swap.other))} "
+            f"({several(swap.pairs, 'pair')} of models)"
             for swap in some
         ]
-        found = f"{several(len(size.replacements), 'pair')} of {unit}s that replace each other"
-        say(console, f"{found} (number of pairs of models): {', '.join(pairs)}")
+        found = f"{several(len(size.replacements), 'pair')} of {unit}s"
+        say(console, f"the only difference between two listed models, for {found}: {', '.join(pairs)}")
         _say_left_out(console, len(size.replacements) - len(some), "pair")
 
 
 def _print_near_models(
-    console: Console, value: str, models: list[fit_records.NearModel], factors: tuple[tuple[str, ...], ...], full: bool
-) -> None:
+    console: Console, record: fit_records.NearRecord, models: list[fit_records.NearModel],
+    factors: tuple[tuple[str, ...], ...], full: bool,
+) -> None:  # fmt: skip
     """Print the models of a size by their features other than the common ones; factors by name."""
     best, digits = models[0].value, interval_digits([(models[0].value, models[-1].value)])
+    if is_likelihood := record.by == "objective" and not record.loss.is_quadratic:
+        excess = f"a difference of {format_number(2.0 * record.within * best, 3)} in deviance plus penalty"
+        narrower = f"; --within {format_number(200.0 / best, 2)}% lists differences of up to 4"
+        narrower = narrower if record.within * best > 2.5 else ""
+        say(console, f"{100.0 * record.within:g}% is {excess} (2 x training objective){narrower}")
     supports = [words_of_terms(model.support, factors) for model in models]
     shared = set(supports[0]).intersection(*supports)
     rows = []
     for model, support in list(zip(models, supports, strict=True))[: None if full else KEPT_ROWS]:
         excess = f"+{100.0 * (model.value / best - 1.0):.3g}%" if best > 0.0 else "+0%"
+        if is_likelihood:
+            excess = f"+{2.0 * (model.value - best):.3g}"
         own = [name for name in support if name not in shared]
         rows.append((format_with_zeros(model.value, digits), excess, layout.join_names(own) or "-"))
     name = "terms" if factors else "features"
     name += "" if not shared else f" in addition to the {len(shared)} that all these models share"
-    layout.print_table(console, (value, "above the best", name), rows, text=(name,))
+    heads = VALUE[record.by], "deviance above the best" if is_likelihood else "above the best", name
+    layout.print_table(console, heads, rows, text=(name,))
 
 
 def _how_complete(record: fit_records.NearRecord, size: fit_records.NearSize) -> str:

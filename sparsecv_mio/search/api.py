@@ -608,11 +608,15 @@ def nested_cross_validate(
     """
     if options.by_folds:
         given = " and ".join(f'{name}="{Within.FOLDS}"' for name in options.by_folds)
-        raise BadInput(
-            f"nested: not supported with {given}; leave out {given}, or, for numeric columns and folds without groups, "
-            "pass the estimator of the loss, such as BestSubsetRidgeCV, with these settings to cross_val_predict of "
-            "scikit-learn"
-        )
+        estimator = f"BestSubset{options.loss.target.model.capitalize()}CV"
+        recipe = f"pass {estimator} with these settings to cross_val_predict of scikit-learn"
+        if folds.spec.lower().startswith("groups"):
+            recipe = (
+                f"for each (train, test) of GroupKFold({count}).split(X, y, groups), fit {estimator} with these "
+                f"settings and cv=GroupKFold({folds.k}) by fit(X[train], y[train], groups=groups[train]) and predict "
+                "X[test]"
+            )
+        raise BadInput(f"nested: not supported with {given}; leave out {given}, or, for numeric columns, {recipe}")
     _warn_of_deprecated_options(options, hooks)
     question, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()
     deadline = start_question_clock(question)

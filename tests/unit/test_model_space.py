@@ -267,6 +267,8 @@ def test_limits_parents_and_forcing_name_factors() -> None:
             model_space.parse_gammas(given, 3, 9)
         with pytest.raises(BadInput, match="^taus: True is not a finite number$"):
             model_space.parse_taus([2, True] if given is True else given[1:], 3, 9)  # type: ignore[index]
+    with pytest.raises(BadInput, match=r'feature_name_combiner="\{\}=\{\}".format.*pandas.\)\)$'):
+        Restrictions(count="factors").resolve_names(["x0", "x1"])  # type: ignore[arg-type]
     encoded = ["remainder__age", "onehot__city_A", "onehot__city_B"]
     with pytest.raises(BadInput, match=r"in Python, \[\['onehot__city_A', 'onehot__city_B'\], \.\.\.\]$"):
         Restrictions(count="factors").resolve_names(encoded)  # type: ignore[arg-type]

@@ -163,9 +163,26 @@ def test_list_counts_replacements_and_shows_all_of_them_with_full() -> None:
     )
     pairs = len(record.sizes[0].replacements)
     few, every = (printed(partial(print_near_optimal, record=record, full=full), 2000) for full in (False, True))
-    assert pairs == 21 and f"{pairs} pairs of features that replace each other" in few
+    assert pairs == 21 and f"between two listed models, for {pairs} pairs of features: " in few
     assert few.count(" or ") == 5 and "16 more pairs: --full shows all" in few
     assert every.count(" or ") == pairs and "more pair" not in every
+
+
+def test_excess_of_losses_of_rows_is_stated_in_deviance() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 4))
+    y = (X[:, 0] + rng.normal(size=60) > 0.0).astype(float)
+    asked = {"gamma": 1.0, "taus": 2, "loss": "logistic"}
+    record = near_optimal(Dataset.from_arrays(X, y), within="20%", **asked)
+    best, second = record.models[0].value, record.models[1].value
+    shown = printed(lambda console: print_near_optimal(console, record), 200)
+    assert f"20% is a difference of {0.4 * record.sizes[0].best:.3g} in deviance plus penalty" in shown
+    assert "deviance above the best" in shown and f"+{2.0 * (second - best):.3g}  " in shown and "+0%" not in shown
+    share = shown.partition("; --within ")[2].partition(" ")[0]
+    narrow = near_optimal(Dataset.from_arrays(X, y), within=share, **asked)
+    assert abs(2.0 * (narrow.sizes[0].threshold - best) - 4.0) < 0.3
+    by_cv = near_optimal(Dataset.from_arrays(X, y), "5", by="cv", **asked)
+    assert "deviance" not in printed(lambda console: print_near_optimal(console, by_cv), 200)
 
 
 def test_lists_that_end_without_a_limit_name_none() -> None:

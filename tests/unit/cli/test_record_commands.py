@@ -433,7 +433,7 @@ def test_a_model_without_features_predicts_its_intercept(tmp_path: Path, capsys:
 
 def test_rows_of_one_id_in_different_folds_are_named(tmp_path: Path, capsys: Said) -> None:
     data = tmp_path / "visits.csv"
-    lines = (f"{i // 3},{i * i % 7},{'abc'[i % 3]},{i % 5 + i * i % 7}" for i in range(36))
+    lines = [f"{i // 3},{i * i % 7},{'abc'[i % 3]},{i % 5 + i * i % 7}" for i in range(36)]
     data.write_text("\n".join(["patient,x,site,y", *lines]))
     solve = [
         "solve",
@@ -455,6 +455,24 @@ def test_rows_of_one_id_in_different_folds_are_named(tmp_path: Path, capsys: Sai
         said = capsys.readouterr().err
         words = "column 'patient' has 12 different values in 36 rows, and folds separate rows of the same value"
         assert (words in said and "give --folds groups:patient" in said) is is_warned, folds
+    answer, paper = str(tmp_path / "a.json"), tmp_path / "a.md"
+    assert run([*solve, "--folds", "5", "--json", answer]) == run(["verify", answer, str(data)]) == 0
+    assert run(["report", answer, "--style", "publication", "-o", str(paper)]) == 0
+    sentence = f"The {words}: all rows were treated as independent."
+    assert sentence in paper.read_text(encoding="utf-8")
+    capsys.readouterr()
+    some = tmp_path / "some.csv"  # rows without a value are no group
+    some.write_text(
+        "\n".join(["patient,x,site,y", *(line[line.index(",") :] if i % 3 else line for i, line in enumerate(lines))])
+    )
+    for folds in ("3", "2x4", "loo"):
+        assert run(["solve", str(some), *solve[2:], "--folds", folds]) == 0
+        assert "different value" not in capsys.readouterr().err
+    for command in (["near", "--tau", "1"], ["bounds", "--tau", "1"], ["path"], ["fit", "--tau", "1"]):
+        asked = ["--gamma", "0.1", "--encode", "onehot", "--id", "patient", "-q", "--json", answer]
+        assert run([command[0], str(data), "-t", "y", *command[1:], *asked]) == 0
+        assert (words.split(" in ")[0] in capsys.readouterr().err) == (command[0] in ("near", "bounds"))
+        assert "patient" not in json.loads(Path(answer).read_text())["data"].get("names", [])
     assert run([*solve[:-1], "--force-in", "c"]) == 2
     said = capsys.readouterr().err
     assert "--force-in: 'c' is not a feature" in said and "because" not in said
@@ -529,6 +547,7 @@ def test_predictions_refuse_offsets_that_a_fit_refuses(loss: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        (["--gap", "1%"], "--gap: '1%' is not a number; write 0.01"),
         (["--id", "nobody"], "--id: column 'nobody' is not in the data"),
         (["--id", "lpsa"], "column 'lpsa' is the target and cannot give folds, weights, exposures, offsets or ids too"),
         (

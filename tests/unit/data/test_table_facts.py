@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.loss_targets import as_counts, as_two_classes
@@ -19,7 +20,11 @@ from sparsecv_mio.data.standard import stand_in_notes
 from sparsecv_mio.data.table_facts import Inspection, collect_answer_warnings, inspect_file
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.report.before_search import print_inspection
 from sparsecv_mio.search.api import solve
+from sparsecv_mio.targets import Loss
+
+from ..report.printing import printed
 
 
 def messy(n: int = 60) -> pd.DataFrame:
@@ -134,6 +139,26 @@ def test_features_that_were_named_are_proposed_but_for_names(tmp_path: Path) -> 
     assert "--features age,size" in found.options and not any("--drop" in option for option in found.options)
     found = inspect_file(path, "y", Reading(), None, ["id"])
     assert found.refused.startswith("no feature is left") and found.options == ()
+
+
+@pytest.mark.parametrize("loss", [None, "logistic", "poisson"])
+def test_id_is_proposed_and_single_levels_are_stated(loss: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    counts = [k * k % 2 if loss == "logistic" else k * 5 % 7 for k in range(60)]
+    path.write_text(
+        "who,x,site,y\n" + "".join(f"p{k // 3},{k * k % 13},{'abc'[k % 3]},{y}\n" for k, y in enumerate(counts))
+    )
+    found = inspect_file(path, "y", Reading(), None, loss=None if loss is None else Loss(loss), id="who")
+    assert "--id who" in found.options and not any("--drop" in option for option in found.options)
+    assert (found.levels_alone, found.levels_together) == (4, 2)
+    assert found.p == (2 if loss is None else 4) and ("--count factors" in found.options) == (loss is None)
+    shown = printed(lambda console: print_inspection(console, found, path), 400)
+    alone = "each level of a text column counts as a feature: --count factors (slower) makes"
+    assert shown.count(alone) == 1 and "as one of 2 features" in shown
+    assert run(shlex.split(next(line for line in shown.splitlines() if "sparsecv solve" in line))[1:] + ["-q"]) == 0
+    assert inspect_file(path, "y", Reading(), None, ["x"], id="who").options.count("--features x") == 1
+    with pytest.raises(BadInput, match="^id: 'wha' is not a column other than the target"):
+        inspect_file(path, "y", Reading(), None, id="wha")
 
 
 def test_clean_files_need_nothing(tmp_path: Path) -> None:

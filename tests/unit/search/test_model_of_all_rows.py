@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import GroupKFold, cross_val_predict
 
 import sparsecv_mio as sc
 from sparsecv_mio.data.standard import standardize
@@ -77,11 +79,36 @@ def test_what_it_does_not_go_with() -> None:
     both = 'scale_within="folds" and na_within="folds"'
     with pytest.raises(BadInput, match=f"^nested: not supported with {both}; leave out {both}, or"):
         sc.solve(data, folds="3", gammas=0.5, taus=1, nested=3, na_within="folds", scale_within="folds")
+    _check_advice_on_nested(FRAME.assign(y=FRAME["y"] > FRAME["y"].median()))
     record = sc.solve(data, folds="3", gammas=0.5, taus=1, scale_within="folds")
     with pytest.raises(
         BadInput, match="^interval: not supported if each fold imputes or scales with its own training rows"
     ):
         record.predict_interval(data.X, 0.5, data)
+
+
+def _check_advice_on_nested(frame: pd.DataFrame) -> None:
+    """Run the advice of the error about nested cross-validation: without groups and with groups."""
+    groups = np.arange(len(frame)) // 2
+    rows = sc.read_dataset(frame.assign(who=groups, y=frame["y"].astype(int)), "y", na="mean", drop=["who"])
+    X, y = frame.drop(columns="y").to_numpy(float), frame["y"].to_numpy(int)
+    how = {"gammas": 0.5, "taus": 1, "loss": "logistic", "na_within": "folds"}
+    with pytest.raises(BadInput, match="pass BestSubsetLogisticCV with these settings to cross_val_predict"):
+        sc.solve(rows, folds="3", nested=3, **how)
+    model = sc.BestSubsetLogisticCV(gammas=0.5, taus=1, cv=3, na="mean", na_within="folds")
+    assert cross_val_predict(model, X, y, cv=3).shape == y.shape
+    with pytest.raises(BadInput) as error:
+        sc.solve(frame.assign(who=groups), "y", folds="groups:who:3", nested=4, na="mean", **how)
+    advice = re.search(
+        r"for each \(train, test\) of (.*), fit (\w+) with .* and cv=(.*) by (fit\(.*\)) and", str(error.value)
+    )
+    assert advice is not None
+    split, name, cv, fit = advice.groups()
+    given = {"X": X, "y": y, "groups": groups, "GroupKFold": GroupKFold}
+    for train, test in eval(split, given):
+        model = getattr(sc, name)(gammas=0.5, taus=1, cv=eval(cv, given), na="mean", na_within="folds")
+        fitted = eval(f"model.{fit}", given | {"model": model, "train": train})
+        assert fitted.predict(X[test]).shape == test.shape and fitted.record_.folds.k == 3
 
 
 def test_a_warning_on_the_data_is_given_once() -> None:
