@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
-from repository import ROOT
 
 from sparsecv_mio import arrays
 from sparsecv_mio.arrays import base_with_ones, give_back_memory, prepend_ones
-
-DEFINED = re.compile(r"^(\w+) = NDArray\[np\.(?:float64|int64|bool_)\]$", re.MULTILINE)
-
-
-def test_no_other_module_names_them_again() -> None:
-    package = ROOT / "sparsecv_mio"
-    named = {path.relative_to(package).as_posix(): DEFINED.findall(path.read_text()) for path in package.rglob("*.py")}
-    assert named.pop("arrays.py") == ["FloatArray", "IntArray", "BoolArray"]
-    assert {path: names for path, names in named.items() if names and not path.startswith("kernels/")} == {}
 
 
 def test_columns_beside_ones_are_found_where_they_are_and_nowhere_else() -> None:

@@ -42,12 +42,3 @@ def test_a_figure_comes_of_the_commands_of_its_page(tmp_path: Path, monkeypatch:
     rows = [[str(row.tau), f"{row.cv_error:.3f}", f"{row.standard_error:.3f}"] for row in record.table]
     assert len(curve) == 9 and rows == curve and record.support == ("lcavol", "lweight")
     assert record.status == "proved" and "train" not in record.data.names
-
-
-def test_every_page_is_run_by_someone_and_listed() -> None:
-    index = (BOOKS / "index.md").read_text(encoding="utf-8")
-    left_out = (DOCS.parent / "conftest.py").read_text(encoding="utf-8")
-    pages = {path.stem for path in BOOKS.glob("*.md")} - {"index"}
-    assert {page for page in pages if f'"docs/books/{page}.md"' in left_out} == set(DATA)
-    for page in pages:
-        assert f"({page}.md)" in index and ">>> " in (BOOKS / f"{page}.md").read_text(encoding="utf-8")

@@ -117,29 +117,6 @@ def test_every_name_in_the_notation_exists() -> None:
             assert name in vars(import_module(f"sparsecv_mio.{home}")), f"{home}.{name}"
 
 
-def test_coordinates_are_all_in_the_notation() -> None:
-    table = (DOCS / "notation.md").read_text().partition("## Coordinates")[2].partition("## Constants")[0]
-    named = set(re.findall(r"^\| [^|]+ \| `([\w.]+)` \|", table, re.MULTILINE))
-    assert {name.rpartition(".")[2] for name in named} >= {
-        "StandardData", "CentredRows", "SparseProblem", "NormalForm", "UnitDiagonal", "ScaledProblem", "WideRows",
-        "Coordinates", "UnitColumns",
-    }  # fmt: skip
-    assert all(resolved(name) for name in named)
-
-
-def test_the_pages_of_results_are_listed_and_their_scripts_exist() -> None:
-    folder = DOCS.parent / "results"
-    pages = {page.name: page.read_text() for page in folder.glob("*.md")}
-    listed_pages = set(re.findall(r"\]\((\w+\.md)\)", pages.pop("README.md")))
-    assert listed_pages == set(pages)
-    for name, text in pages.items():
-        commands = re.findall(r"^    (?:python (\S+)|\S)", text, re.MULTILINE)
-        assert commands, f"{name} has no command"
-        assert all((DOCS.parent / script).is_file() for script in commands if script), name
-        links = re.findall(r"\]\(([^)#:]+)[^)]*\)", text)
-        assert all((folder / link).exists() for link in links), name
-
-
 def test_scripts_that_pages_name_exist() -> None:
     root = DOCS.parent
     for page in (*root.glob("*.md"), *DOCS.rglob("*.md"), root / "Makefile"):

@@ -313,14 +313,3 @@ def test_help_loads_no_numerics(arguments: list[str]) -> None:
     loaded = loaded_by(f"from {PACKAGE}.cli import main; main()", *arguments)
     assert "typer" in loaded
     assert not loaded & {*LATE, "numpy", "scipy", "joblib"}
-
-
-def test_classes_of_the_search_inherit_from_contracts_and_data_alone() -> None:
-    """From protocols, from what is abstract and cannot be made itself, and from data; never from a worker."""
-    trees = [syntax(path.read_text(encoding="utf-8")) for path in (ROOT / "search").rglob("*.py")]
-    classes = {one.name: one for tree in trees for one in ast.walk(tree) if isinstance(one, ast.ClassDef)}
-    bases = {name: {ast.unparse(base) for base in one.bases} for name, one in classes.items()}
-    fine = {name for name, of in bases.items() if of & {"Protocol", "ABC"}}
-    fine |= {name for name, one in classes.items() if any("dataclass" in ast.unparse(d) for d in one.decorator_list)}
-    fine |= {"GridMethod", "StoredPart"}  # which still have no beginning, or store what is declared
-    assert {name: of for name, of in bases.items() if of & set(classes) - fine} == {}

@@ -45,13 +45,6 @@ def test_the_version_stands_in_one_place() -> None:
     assert isinstance(ast.literal_eval(tree.body[-1].value), str)  # type: ignore[attr-defined]
 
 
-def test_recipes_for_contributors_are_in_the_architecture_alone() -> None:
-    def recipes(path: str) -> list[str]:
-        return re.findall(r"^\| (?:option of|backend|bound of).*$", text(path), re.MULTILINE)
-
-    assert len(recipes("docs/architecture.md")) == 3 and not recipes("CONTRIBUTING.md")
-
-
 def test_formats_of_the_page_are_those_of_the_code() -> None:
     page = text("docs/compatibility.md")
     kinds = (fit_records.PATH_SCHEMA, fit_records.FIT_SCHEMA, fit_records.NEAR_SCHEMA, fit_records.COMMON_SCHEMA)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import prose
 import pytest
-from prose import KINDS, MAX_SENTENCE_WORDS, allowed, counts, rises
+from prose import MAX_SENTENCE_WORDS, allowed, counts, rises
 from repository import DOCS, ROOT
 
 FRAGMENTS = [path for path in sorted((DOCS / "changes").glob("*.md")) if path.name != "README.md"]
@@ -28,10 +28,6 @@ def test_no_count_rises() -> None:
         )
 
 
-def test_the_table_names_kinds_that_are_counted() -> None:
-    assert {kind for row in allowed().values() for kind in row} <= set(KINDS)
-
-
 def test_no_message_states_a_clause_twice() -> None:
     doubled = re.compile(r"(?:^|[;:] )([a-z][^;:()\[\]{}]{3,})[;:] \1(?:[;:]|$)")
     assert doubled.search("record x: run it again; run it again") and not doubled.search("run it again; run it then")
@@ -45,8 +41,3 @@ def test_a_fragment_is_one_short_sentence_of_a_known_kind(path: Path) -> None:
     assert re.fullmatch(kinds, path.name)
     text = path.read_text(encoding="utf-8")
     assert len(text.split()) <= MAX_SENTENCE_WORDS and text.endswith(".\n") and text.count("\n") == 1
-
-
-def test_entries_of_the_changelog_are_short() -> None:
-    entries = re.findall(r"^- (.*(?:\n  .*)*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(entries) > 50 and [entry for entry in entries if len(entry.split()) > MAX_SENTENCE_WORDS] == []

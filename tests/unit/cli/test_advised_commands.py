@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +119,12 @@ def run_again(commands: list[str], capsys: Said) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("reading", READ.values(), ids=READ)
-@pytest.mark.parametrize("command", ["solve", "path", "fit"])
+EACH = pytest.mark.parametrize(  # every reading, and every command with several of them
+    ("command", "reading"), [*zip(cycle(["solve", "path", "fit"]), READ.values(), strict=False)], ids=READ
+)
+
+
+@EACH
 def test_a_proof_is_checked_as_its_line_says(command: str, reading: tuple[str, ...], capsys: Said) -> None:
     assert run([command, *reading, "--gamma", "0.1", "--tau", "1", "--proof", "-p"]) == 0
     commands = advised(capsys)
@@ -142,8 +147,7 @@ def test_counts_with_a_factor_are_solved_as_inspect_proposes(capsys: Said) -> No
     run_again([f"{squared} --gamma 0.1", f"{poisson} --gamma 0.1"], capsys)
 
 
-@pytest.mark.parametrize("command", ["solve", "path", "fit"])
-@pytest.mark.parametrize("reading", READ.values(), ids=READ)
+@EACH
 def test_a_record_is_verified_as_its_report_says(command: str, reading: tuple[str, ...], capsys: Said) -> None:
     assert run([command, *reading, "--gamma", "0.1", "--tau", "1", "--json", "./-r.json", "-q"]) == 0
     capsys.readouterr()
@@ -164,20 +168,15 @@ def test_swapped_files_are_put_in_order(command: str, capsys: Said) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        ["semicolon.csv", "-t", "y"],
-        ["nohead.csv", "-t", "x2"],
-        ["gaps.csv", "-t", "y"],
-        ["words.csv", "-t", "y"],
-        ["level.csv", "-t", "y"],
-    ],
-)
-@pytest.mark.parametrize("command", ["solve", "path", "fit", "inspect", "near", "export"])
-def test_options_that_a_refusal_names_are_options(command: str, words: list[str], capsys: Said) -> None:
+    ("command", "file"),
+    [*((command, "gaps") for command in ("path", "fit", "inspect", "near", "export")),
+     *(("solve", file) for file in ("semicolon", "nohead", "gaps", "words", "level"))],
+)  # fmt: skip
+def test_options_that_a_refusal_names_are_options(command: str, file: str, capsys: Said) -> None:
     """Given what each refusal asks for, at most three, the command runs."""
+    words = [f"{file}.csv", "-t", "x2" if file == "nohead" else "y"]
     if command != "inspect":
-        words = [*words, "--gamma", "0.1", "--tau", "1"]
+        words += ["--gamma", "0.1", "--tau", "1"]
     words = [*words, "--to", "model.mps"] if command == "export" else words
     for _ in range(4):
         code = run([command, *words])

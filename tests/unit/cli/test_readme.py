@@ -42,7 +42,3 @@ def test_the_checks_state_what_the_comments_quote(folder: Path, capsys: pytest.C
         line, _, comment = command.partition("    # ")
         assert run(shlex.split(line)) == 0, line
         assert comment.rstrip(".") in capsys.readouterr().out
-
-
-def test_the_page_has_at_most_1200_words() -> None:
-    assert len(PAGE.split()) <= 1200

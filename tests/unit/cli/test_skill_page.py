@@ -40,13 +40,6 @@ def fields_of(record: dict[str, object], name: str) -> object:
     return found
 
 
-def test_there_is_a_command_for_everything_it_tells() -> None:
-    assert {command.split()[0] for command in COMMANDS} == {
-        "inspect", "solve", "verify", "predict", "report", "near", "path", "fit", "check",
-    }  # fmt: skip
-    assert len(COMMANDS) == len(re.findall(r"^\$ ", PAGE, re.MULTILINE)) and len(PROGRAM) == 1
-
-
 def test_fields_of_the_table_are_in_the_records(folder: Path) -> None:
     record = json.loads((folder / "answer.json").read_text())
     table = PAGE.partition("## The fields to read")[2].partition("### Other records")[0]

@@ -41,12 +41,11 @@ def never() -> bool:
 
 
 @pytest.mark.parametrize("how", [
-    {"folds": "loo"}, {"folds": "3x4"}, {"folds": "groups:g"}, {"folds": "holdout:0.3"}, {"folds": "forward:4"},
-    {"folds": "5", "scale": "variance"}, {"folds": "5", "scale": "none", "intercept": "none"},
-    {"folds": "5", "intercept": "global"}, {"folds": "5", "force_in": "x3", "force_out": "x0"},
-    {"folds": "4", "at_most": "1:x0,x2,x4"}, {"folds": "4", "nonnegative": "all"},
-    {"folds": "4", "hierarchy": "x0=x1,x3"}, {"folds": "5", "method": "joint"}, {"folds": "5", "method": "grid"},
-    {"folds": "2xblocks:5"}, {"folds": "5", "refine": True}, {"folds": "5", "taus": "0:2"},
+    {"folds": "loo"}, {"folds": "holdout:0.3"}, {"folds": "forward:4", "scale": "variance"},
+    {"folds": "3x4", "scale": "none", "intercept": "none"}, {"folds": "groups:g", "intercept": "global"},
+    {"folds": "5", "force_in": "x3", "force_out": "x0"}, {"folds": "4", "at_most": "1:x0,x2,x4"},
+    {"folds": "4", "nonnegative": "all", "taus": "0:2"}, {"folds": "4", "hierarchy": "x0=x1,x3"},
+    {"folds": "5", "method": "joint"}, {"folds": "5", "method": "grid"}, {"folds": "2xblocks:5", "refine": True},
 ])  # fmt: skip
 def test_it_goes_with_folds_units_restrictions_and_methods(how: dict[str, Any]) -> None:
     """A record is verified, and its model keeps to what was asked for."""
