@@ -42,16 +42,9 @@ print(json.dumps(answers))
 PROSTATE = [str(ROOT / "instances" / "prostate.csv"), "--target", "lpsa"]
 
 
-def bare(asked: list[Any], folder: Path) -> list[tuple[Any, str]]:
-    done = subprocess.run(
-        [sys.executable, "-c", BARE, json.dumps(asked)], cwd=folder, capture_output=True, text=True, check=True
-    )
-    return [(code, told) for code, told in json.loads(done.stdout.splitlines()[-1])]
-
-
-def test_the_commands_of_a_first_day_need_none(tmp_path: Path) -> None:
+def test_the_commands_of_a_first_day_need_none_and_the_others_say_what_to_install(tmp_path: Path) -> None:
     small = [*PROSTATE, "--folds", "5", "--gamma", "0.1"]
-    asked = [
+    first_day: list[Any] = [
         ["inspect", *PROSTATE],
         ["solve", *small, "--json", "a.json", "--proof", "a.proof", "--trace", "a.trace", "--one-se"],
         ["verify", "a.json", PROSTATE[0]],
@@ -64,13 +57,6 @@ def test_the_commands_of_a_first_day_need_none(tmp_path: Path) -> None:
         ["iacv", "loocv", *PROSTATE, "--gamma", "0.1"],
         "import sparsecv_mio as sc; sc.solve(sc.read_dataset('" + PROSTATE[0] + "', target='lpsa'), gammas=[0.1])",
     ]
-    answers = bare(asked, tmp_path)
-    codes = [code for code, _ in answers]
-    assert codes == [0] * 9 + [codes[9], None], answers
-    assert "needs" not in answers[9][1]
-
-
-def test_the_rest_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text('[[data]]\nfile = "a.csv"\ntarget = "y"\n', encoding="utf-8")
     golden = str(ROOT / "tests" / "golden" / "0.1-adff868" / "solve.json")
     read = f"import sparsecv_mio as sc; record = sc.read_record({golden!r}); "
@@ -82,7 +68,12 @@ def test_the_rest_says_what_to_install(tmp_path: Path) -> None:
         "MissingPackage: this needs matplotlib": read + "record.plot()",
         "MissingPackage: BestSubsetRidge needs scikit-learn": "import sparsecv_mio as sc; sc.BestSubsetRidgeCV()",
     }
-    for (code, told), (words, what) in zip(bare(list(asked.values()), tmp_path), asked.items(), strict=True):
+    command = [sys.executable, "-c", BARE, json.dumps([*first_day, *asked.values()])]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    answers = json.loads(done.stdout.splitlines()[-1])
+    codes = [code for code, _ in answers[:11]]
+    assert codes == [0] * 9 + [codes[9], None] and "needs" not in answers[9][1], answers
+    for (code, told), (words, what) in zip(answers[11:], asked.items(), strict=True):
         if isinstance(what, list):
             assert code == 4 and told.count("\n") == 1 and words in told and "pip install" in told, (what, code, told)
         else:

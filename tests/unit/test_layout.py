@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from repository import ROOT, syntax
+from repository import ROOT
 
 PACKAGE = ROOT / "sparsecv_mio"
 TESTS = ROOT / "tests"
@@ -29,23 +28,15 @@ def room(module: str) -> str:
 @cache
 def imported(path: Path) -> set[str]:
     """Modules of the package that a file imports anywhere, as paths in it; the check's own imports are relative."""
-    found: set[str] = set()
-    inside = path.relative_to(PACKAGE).parent.parts if path.is_relative_to(PACKAGE) else ()
-    for node in ast.walk(syntax(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name.replace(".", "/").removeprefix("sparsecv_mio/") for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            stem = (node.module or "").split(".") if node.module else []
-            parts = [*inside, *stem] if node.level else stem[1:] if stem[:1] == ["sparsecv_mio"] else ["outside"]
-            found |= {"/".join(parts), *("/".join([*parts, alias.name]) for alias in node.names)}
-        elif (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and re.fullmatch(r"[\w.]+(:\w+)?", node.value)
-        ):
-            # loaded by name
-            found.add(node.value.partition(":")[0].removeprefix("sparsecv_mio.").replace(".", "/"))
-            found.add("/".join([*inside, node.value]))
+    text, found = path.read_text(encoding="utf-8"), set[str]()
+    inside = path.relative_to(PACKAGE).parent.as_posix() if path.is_relative_to(PACKAGE) else ""
+    for stem, names in re.findall(r"^ *from ([\w.]+) import (\([^)]*\)|.*)$", text, re.MULTILINE):
+        base = f"{inside}/{stem[1:]}" if stem.startswith(".") else stem.removeprefix("sparsecv_mio").removeprefix(".")
+        parts = [base.replace(".", "/"), *re.findall(r"\w+", names)]
+        found |= {parts[0], *(f"{parts[0]}/{name}".strip("/") for name in parts[1:])}
+    for name in re.findall(r"import (sparsecv_mio[\w.]*)|[\"']([\w.]+)(?::\w+)?[\"']", text):  # strings: loaded by name
+        plain = "".join(name).removeprefix("sparsecv_mio.").replace(".", "/")
+        found |= {plain, f"{inside}/{plain}"}
     return found
 
 

@@ -51,15 +51,6 @@ def test_a_column_that_rounding_moves_is_not_called_constant(capsys: Said) -> No
     assert run([*ask, "--drop", "b", "-q"]) == 0 and run(["check", "p", "ulp.csv"]) == 0
 
 
-def test_inspect_names_both_readings_of_ambiguous_numbers(capsys: Said) -> None:
-    Path("three.csv").write_text("a,b,y\n" + "".join(f"{k + 12}.{k * 37 % 900 + 100},{k * k},{k}\n" for k in range(12)))
-    assert run(["inspect", "three.csv"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert (
-        "'12.100' in row 1 is ambiguous; give --decimal , and --thousands . (12100) or --thousands none (12.1)" in said
-    )
-
-
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.6, 0.66, 0.9, 3.0])
 def test_the_accuracy_of_predictions_is_that_of_the_classes_written(threshold: float, capsys: Said) -> None:
     Path("two.csv").write_text("a,y\n" + "".join(f"{k * 7 % 11},{'yes' if k % 3 else 'no'}\n" for k in range(24)))
@@ -75,10 +66,3 @@ def test_the_accuracy_of_predictions_is_that_of_the_classes_written(threshold: f
     assert ((written["probability"] >= threshold) == (written["class"] == "yes")).all()
     accuracy = 100.0 * (written["class"] == given["y"]).mean()
     assert f"accuracy {accuracy:.1f}% at threshold {threshold:g}" in said.out
-
-
-@pytest.mark.parametrize("encode", ["", " --encode onehot"])
-def test_a_bad_cell_has_its_line(encode: str, capsys: Said) -> None:
-    Path("bad.csv").write_text("a,b,y\n" + "".join(f"{k},{'inf' if k == 3 else k * k},{k}\n" for k in range(9)))
-    assert run(f"solve bad.csv -t y --gamma 1 --tau 1{encode}".split()) == 2
-    assert "'b' holds inf in row 4 (line 5)" in capsys.readouterr().err

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numba
 import numpy as np
-from repository import ROOT
 
 from sparsecv_mio.kernels.numba_internals import (
     argument_types,
@@ -52,13 +51,3 @@ def test_the_machine_and_the_folder_have_names() -> None:
     assert (triple, processor, features) == machine_of(numba.core.registry.cpu_target.target_context)
     assert triple.count("-") >= 2 and processor and isinstance(features, str)
     assert "sparsecv-mio" in Path(user_cache_folder("sparsecv-mio")).parts
-
-
-def test_no_other_file_imports_private_modules_of_numba() -> None:
-    users = {path.stem for path in (ROOT / "sparsecv_mio").rglob("*.py") if "numba." in _imports(path)}
-    assert users == {"numba_internals"}
-
-
-def _imports(path: Path) -> str:
-    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
-    return "\n".join(line for line in lines if line.startswith(("from numba.", "import numba.")))

@@ -103,12 +103,6 @@ def test_text(file, capsys) -> None:  # type: ignore[no-untyped-def]
     assert "leave-one-out errors" in shown and "selected" in shown
 
 
-def test_help_states_the_objective(capsys) -> None:  # type: ignore[no-untyped-def]
-    for command in ("loocv", "stepwise"):
-        assert sparsecv("glru", command, "--help") == 0
-        assert "(1/n) sum_i loss_i + (lam/2) ||w||^2" in " ".join(capsys.readouterr().out.split())
-
-
 @pytest.mark.parametrize(
     "words",
     [

@@ -372,12 +372,6 @@ def test_bad_input_is_one_line(given: dict[str, Any], said: str) -> None:
         sc.solve(**{"data": PROSTATE, "target": "lpsa"} | QUICK | given)
 
 
-@pytest.mark.parametrize(("wrong", "meant"), [("tau", "taus"), ("gamma", "gammas"), ("time_limt", "time_limit")])
-def test_a_wrong_keyword_is_named_with_the_right_one(wrong: str, meant: str) -> None:
-    with pytest.raises(TypeError, match=rf"^solve\(\) got .* '{wrong}' \(did you mean '{meant}'\?\)$"):
-        sc.solve("no.csv", target="y", **{wrong: 3})  # type: ignore[arg-type]
-
-
 MESSY = pd.DataFrame({
     "id": [f"r{k}" for k in range(12)], "a": [f"{500 * k + 100:,}" for k in range(12)],
     "b": [None if k == 3 else float(k % 5) for k in range(12)], "c": [("u", "v", "w")[k % 3] for k in range(12)],
