@@ -7,6 +7,8 @@ that holds the row out.
 from __future__ import annotations
 
 import math
+import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -106,6 +108,67 @@ class PredictedClasses:
         rates = [np.append(0.0, np.cumsum(count)) / max(float(count.sum()), np.finfo(float).tiny)
                  for count in (zeros, ones)]  # fmt: skip
         return rates[0], rates[1]
+
+    def rates_at_half(self) -> list[float]:
+        """Return the false and the true positive rate if probabilities above 0.5 predict the positive class."""
+        half = predict_positive(self.chance)
+        return [float(np.average(half[self.y == value], weights=self.weights[self.y == value])) if
+                (self.y == value).any() else math.nan for value in (0.0, 1.0)]  # fmt: skip
+
+    def measure(self) -> dict[str, float]:
+        """Return further measures of the predictions, by name; without statsmodels, without the calibration.
+
+        The calibration intercept is that of a logistic regression of the classes on the offset log odds, and the
+        calibration slope the coefficient of the log odds in a regression with an intercept. The standard error of the
+        AUC is that of DeLong, DeLong and Clarke-Pearson (1988, Biometrics 44) for independent rows without weights.
+
+        Examples
+        --------
+        >>> rows = PredictedClasses(np.array([0.0, 1.0, 1.0]), np.array([0.2, 0.6, 0.2]), np.ones(3))
+        >>> found = rows.measure()
+        >>> found["sensitivity (threshold 0.5)"], found["specificity (threshold 0.5)"]
+        (0.5, 1.0)
+        """
+        false, true = self.rates_at_half()
+        positive = float(np.average(self.y, weights=self.weights))
+        found = {"sensitivity (threshold 0.5)": true, "specificity (threshold 0.5)": 1.0 - false}
+        found["accuracy of always predicting the larger class"] = max(positive, 1.0 - positive)
+        found[f"standard error of the AUC ({self.unit}s independent)"] = self._auc_standard_error()
+        with suppress(ModuleNotFoundError):
+            found |= self._fit_calibration()
+        return {name: value for name, value in found.items() if math.isfinite(value)}
+
+    def _auc_standard_error(self) -> float:
+        """Return DeLong's standard error of the AUC; NaN for weighted or repeated rows, and for rows of one class."""
+        if self.has_repeats or not np.array_equal(self.weights, np.broadcast_to(self.trials, self.weights.shape)):
+            return math.nan
+        ranks, variance = rank_probabilities(self.chance), 0.0
+        for value in (0.0, 1.0):
+            own = self.weights * (self.y == value)
+            others = np.bincount(ranks, self.weights - own)
+            n_own, n_others = float(own.sum()), float(others.sum())
+            if n_own < 2.0 or not n_others:
+                return math.nan
+            below = ((np.cumsum(others) - 0.5 * others) / n_others)[ranks]  # share of the other class with less
+            spread = float(own @ (below - float(own @ below) / n_own) ** 2) / (n_own - 1.0)
+            variance += spread / n_own
+        return math.sqrt(variance)
+
+    def _fit_calibration(self) -> dict[str, float]:
+        """Return the calibration intercept and slope by statsmodels; empty if the fit does not converge."""
+        from statsmodels.genmod.families import Binomial
+        from statsmodels.genmod.generalized_linear_model import GLM
+
+        tiny, once = np.finfo(float).eps, self.weights * self.shares
+        log_odds = np.log(np.maximum(self.chance, tiny)) - np.log(np.maximum(1.0 - self.chance, tiny))
+        ones = np.ones((len(self.y), 1))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of separated classes, whose fits do not converge
+            shift = GLM(self.y, ones, Binomial(), offset=log_odds, freq_weights=once).fit()
+            line = GLM(self.y, np.column_stack((ones, log_odds)), Binomial(), freq_weights=once).fit()
+        if not (shift.converged and line.converged):
+            return {}
+        return {"calibration intercept (slope 1)": float(shift.params[0]), "calibration slope": float(line.params[1])}
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,10 +292,7 @@ def draw_roc(record: Record, rows: PredictedClasses, ax: Axes | None = None) -> 
     ax.fill_between(false, true, color=figures.LOWER, alpha=0.12, linewidth=0, step=None)
     ax.plot(false, true, color=figures.LOWER, linewidth=1.6, label=f"held-out rows, AUC {shown_auc}", zorder=3)
     ax.plot([0.0, 1.0], [0.0, 1.0], color=figures.FAINT, linewidth=1.0, linestyle=(0, (4, 3)), label="by chance")
-    half = predict_positive(rows.chance)
-    at = [float(np.average(half[rows.y == value], weights=rows.weights[rows.y == value])) for value in (0.0, 1.0)
-          if (rows.y == value).any()]  # fmt: skip
-    if len(at) == 2:
+    if np.isfinite(at := rows.rates_at_half()).all():
         ax.plot(*at, "o", color=figures.UPPER, markersize=6, label="probability above 0.5", zorder=4, linestyle="none")
     assert record.classes is not None
     positive, negative = figures.shorten_names([record.classes.positive, record.classes.negative], 18)

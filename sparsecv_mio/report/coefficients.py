@@ -256,16 +256,16 @@ def factor_lines(record: Any) -> list[str]:
         words = abbreviate_names(list(map(word_of_factor, free)))
         command = "path" if isinstance(record, PathRecord) else "fit" if isinstance(record, FitRecord) else "solve"
         lines.append(
-            f"coefficients of {words} are deviations from {_name_mean(record)}; `{command}` with --reference "
-            f"{quoted_name(free[0][0])} shows differences from a level"
+            f"coefficients of {words} compare each level with {_name_mean(record)}; `{command}` with "
+            f"--reference {quoted_name(free[0][0])} compares with one level"
         )
     return lines
 
 
 def _name_mean(record: Any) -> str:
     """Return the name of the mean of the levels that the penalty gives the coefficients of a factor."""
-    weights = "equal weights" if record.data.scale == Scale.NONE else "weights p (1 - p), p the share of the level"
-    return f"the mean of the levels ({weights})"
+    weights = "weights p (1 - p), with p the share of the rows that have the level"
+    return f"the mean of all levels ({'equal weights' if record.data.scale == Scale.NONE else weights})"
 
 
 def _is_coded(columns: Sequence[str], record: Any) -> bool:

@@ -1,20 +1,21 @@
-"""Numbers rounded for a table or a text of a paper: few significant digits, and equal decimals in a column.
+"""Numbers rounded for a table or a text of a paper: few significant digits, and equal decimals of a term's numbers.
 
-Certified bounds are rounded outward, so that a rounded interval states no more than the exact one.
+Certified bounds and the limits of intervals are rounded outward, so that they state no more than the exact ones.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
-from sparsecv_mio.digits import format_lower, format_number, format_upper, format_with_zeros
+from sparsecv_mio.digits import format_lower, format_upper, format_with_zeros
 from sparsecv_mio.report.coefficients import ratio
 
-DIGITS = 3  # significant digits of the largest number of a column, and of single numbers
+DIGITS = 3  # significant digits of estimates and of single numbers
 OUTWARD_DIGITS = 4  # significant digits of certified bounds
-MAX_DECIMALS = 4  # decimals of a column of ratios, and significant digits with equal decimals
+MAX_DECIMALS = 6  # decimals of a ratio
+LARGE_LOG_RATIO = 7.0  # ratios below 0.001 and above 1,000 need other decimals
 
 MINUS, SUPERSCRIPTS, PLAIN_DIGITS = "\N{MINUS SIGN}", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"
 
@@ -39,55 +40,86 @@ def _find_place(value: float) -> int:
     return math.floor(math.log10(abs(value)))
 
 
-def format_column(values: Sequence[float]) -> list[str]:
-    """Return the numbers of a column with the same number of decimals, unless their magnitudes differ much.
-
-    Examples
-    --------
-    >>> format_column([35.21, 0.5126]), format_column([35.21, 0.005126]), format_column([25034.7])
-    (['35.21', '0.51'], ['35.2', '0.00513'], ['25035'])
-    """
-    places = [_find_place(value) for value in values if value and math.isfinite(value)] or [DIGITS]
-    decimals = max(DIGITS - 1 - max(places), 1 - min(places), 0)  # two digits of the smallest number
-    has_exponents = not -5 < min(places) <= max(places) < 12
-    if has_exponents or (decimals > 0 and decimals + max(places) >= MAX_DECIMALS):
-        return [format_with_zeros(value, DIGITS) for value in values]
-    return [f"{value + 0.0:.{decimals}f}" if math.isfinite(value) else format_number(value) for value in values]
-
-
-def format_ratios(logarithms: Sequence[float]) -> list[str]:
-    """Return odds or rate ratios with equal decimals, of which the smallest difference from 1 needs one.
+def find_decimals(value: float, is_ratio: bool) -> int | None:
+    """Return the decimals of an estimate and of its interval; None if plain decimals do not suit its magnitude.
 
     Parameters
     ----------
-    logarithms : sequence of float
-        Logarithms of the ratios: coefficients, times a step of the feature.
+    value : float
+        Coefficient, or the width of its interval, times a step of the feature.
+    is_ratio : bool
+        True for the exponential of the value: an odds or rate ratio.
 
     Examples
     --------
-    >>> format_ratios([0.5, -0.0022]), format_ratios([0.5, 0.0]), format_ratios([0.5, 0.00031])
-    (['1.649', '0.998'], ['1.65', '1.00'], ['1.6487', '1.0003'])
-    >>> format_ratios([9.5, 0.5])
-    ['13360', '1.649']
+    >>> [find_decimals(value, False) for value in (35.21, 0.0634, 25034.7, 0.0, 3e-8)]
+    [1, 4, 0, 2, None]
+    >>> [find_decimals(value, True) for value in (0.5, -0.0022, 0.00031, 9.5)]
+    [2, 4, 5, None]
     """
-    if any(abs(value) >= 7.0 for value in logarithms):  # ratios below 0.001 and above 1,000 need other decimals
-        return [ratio(value) for value in logarithms]
-    steps = [-_find_place(math.expm1(value)) for value in logarithms if value]
-    decimals = max([2, *steps, *(1 - _find_place(math.exp(value)) for value in logarithms)])
-    if decimals > MAX_DECIMALS:
-        return [ratio(value) for value in logarithms]
-    return [f"{math.exp(value):.{decimals}f}" for value in logarithms]
+    if not is_ratio:
+        place = _find_place(value) if value else 0
+        return max(DIGITS - 1 - place, 0) if -5 < place < 12 else None
+    if abs(value) >= LARGE_LOG_RATIO:
+        return None
+    steps = [1 - _find_place(math.expm1(value))] if value else []  # two digits of the difference from 1
+    return min(max(2, *steps, 1 - _find_place(math.exp(value))), MAX_DECIMALS)
 
 
-def format_limits(lower: float, upper: float, is_ratio: bool) -> str:
-    """Return the limits of the interval of a coefficient, or of its exponential, with equal decimals.
+def format_estimate(value: float, like: float, is_ratio: bool = False) -> str:
+    """Return an estimate, or a ratio, with the decimals that `find_decimals` returns for `like`.
+
+    Parameters
+    ----------
+    value : float
+        Coefficient, times a step of the feature.
+    like : float
+        Smallest of the value and the widths of its intervals.
+    is_ratio : bool
+        True for the exponential of the value.
 
     Examples
     --------
-    >>> format_limits(-0.0812, 1.25, False), format_limits(0.0, 0.405, True)
-    ('-0.081 to 1.250', '1.00 to 1.50')
+    >>> [format_estimate(value, value) for value in (1.163, 0.0634, 25034.7, -3e-8)]
+    ['1.16', '0.0634', '25035', '-3.00e-08']
+    >>> [format_estimate(value, value, True) for value in (0.5, -0.0022, 9.5)]
+    ['1.65', '0.9978', '13360']
     """
-    return " to ".join((format_ratios if is_ratio else format_column)([lower, upper]))
+    decimals = find_decimals(like, is_ratio)
+    if decimals is None or (is_ratio and abs(value) >= LARGE_LOG_RATIO):
+        return ratio(value) if is_ratio else format_with_zeros(value, DIGITS)
+    return f"{math.exp(value) if is_ratio else value + 0.0:.{decimals}f}"
+
+
+def format_limits(lower: float, upper: float, like: float, is_ratio: bool = False) -> str:
+    """Return the limits of the interval of a coefficient, or of its exponential, rounded outward.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Limits.
+    like, is_ratio
+        Arguments as for `format_estimate`.
+
+    Examples
+    --------
+    >>> format_limits(-0.0812, 1.251, 1.16), format_limits(0.0, 0.405, 0.3, True), format_limits(0.001, 1.0, 0.0634)
+    ('-0.09 to 1.26', '1.00 to 1.50', '0.0010 to 1.0000')
+    """
+    decimals = find_decimals(like, is_ratio)
+    ends = ((lower, True), (upper, False))
+    return " to ".join(_round_limit(value, decimals, is_ratio, is_lower) for value, is_lower in ends)
+
+
+def _round_limit(value: float, decimals: int | None, is_ratio: bool, is_lower: bool) -> str:
+    """Return a limit of an interval, rounded outward."""
+    if is_ratio and abs(value) >= LARGE_LOG_RATIO:
+        return ratio(value)
+    limit = math.exp(value) if is_ratio else float(value)
+    if decimals is None or not abs(limit) < 1e12:
+        return (format_lower if is_lower else format_upper)(limit, DIGITS, format_with_zeros)
+    rounding = ROUND_FLOOR if is_lower else ROUND_CEILING
+    return str(Decimal(repr(limit)).quantize(Decimal(1).scaleb(-decimals), rounding) + 0)
 
 
 def format_percent(share: float) -> str:

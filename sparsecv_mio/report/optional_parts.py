@@ -169,8 +169,8 @@ def _describe_stability_selection(record: Record, found: inference_parts.Stabili
     lines = [
         *_describe_plan(found.plan, len(found.chosen), found.certified, HALVES),
         f"selected with a frequency of at least {threshold} over {pairs}: {names}",
-        f"expected number of selected {unit}s that a half chooses with a probability of at most {size} / "
-        f"{found.n_features:,}: at most {bound}",
+        f"expected number of selected {unit}s among those that a half chooses no more often than by chance (with a "
+        f"probability of at most {size} / {found.n_features:,}): at most {bound}",
     ]
     if found.bound >= len(found.selected) > 0:
         lines.append(
@@ -329,10 +329,11 @@ def plot_intervals(record: Record, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        The axes. Dots are the coefficients of the full-data model; an interval that reaches 0 has a share of zeros
-        next to it.
+        The axes. Dots are the coefficients of the full-data model; each interval has the share of zeros next to it,
+        or states that it is a reference level.
     """
-    record = against(record, requested_references(record))
+    references = requested_references(record)
+    record = against(record, references)
     found = record.bootstrap
     if found is None:
         raise BadInput("panel intervals: requires a record of `solve --bootstrap` or bootstrap; choose another panel")
@@ -350,8 +351,9 @@ def plot_intervals(record: Record, ax: Axes | None = None) -> Axes:
         scale = max(abs(one.coefficient_low), abs(one.coefficient_high), abs(own)) or 1.0
         ax.hlines(at, one.coefficient_low / scale, one.coefficient_high / scale, color=figures.LOWER, linewidth=3.0)
         label = None if at else "coefficient of the full-data model"
+        zeros = "reference level" if one.feature in references else f"{100.0 * one.zeros:.0f}% zeros"
         ax.plot([own / scale], [at], "o", color=figures.UPPER, markersize=5.0, label=label)
-        ax.annotate(f"{100.0 * one.zeros:.0f}% zeros", (1.05, at), va="center", fontsize=7.0, annotation_clip=False)
+        ax.annotate(zeros, (1.05, at), va="center", fontsize=7.0, annotation_clip=False)
     ax.set(xlim=(-1.03, 1.35), xlabel="coefficient, relative to the largest absolute value in its row")
     figures.draw_outer_legend(ax)
     return ax
@@ -517,8 +519,8 @@ def source_table(record: Record) -> ReportTable | None:
     caption = (
         "Cost and gain of each bounding method: ridge problems set up, branch-and-bound nodes, wall and CPU seconds; "
         "subproblems solved, subproblems excluded by the bound of their pair, and the share of the relative gap of the "
-        "grid (100% at first) that the method closed. Reading, preparation, repeated searches and the record take the "
-        "remaining time of the run."
+        "grid (100% at first) that the method closed. The page `how_it_decides` describes the methods. Reading, "
+        "preparation, repeated searches and the record take the remaining time of the run."
     )
     heads = ("bounding method", "problems", "nodes", "seconds", "CPU s", "solved", "excluded", "gap closed")
     return report_table(caption, heads, rows, words=1) if rows else None

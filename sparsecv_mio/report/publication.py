@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
+from sparsecv_mio.certificate.inference_parts import TermInference
 from sparsecv_mio.certificate.read_back import StoredRecord
 from sparsecv_mio.certificate.records import EITHER_SIDE, Record
 from sparsecv_mio.certificate.restrictions import adjustment_columns, restrictions_of
@@ -24,6 +26,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import csv_lines, inert
 from sparsecv_mio.model_space import NONE, text_of_taus, word_of_factor, words_of_terms
 from sparsecv_mio.report import journal_numbers, record_tables, record_words
+from sparsecv_mio.report.class_pictures import PredictedClasses
 from sparsecv_mio.report.coefficients import (
     against,
     factor_lines,
@@ -33,7 +36,7 @@ from sparsecv_mio.report.coefficients import (
     spreads,
 )
 from sparsecv_mio.report.document import CITATION, Publication, ReportTable, text_of
-from sparsecv_mio.report.journal_numbers import DIGITS, format_column, format_limits, format_p_value, format_percent
+from sparsecv_mio.report.journal_numbers import DIGITS, format_estimate, format_limits, format_p_value, format_percent
 from sparsecv_mio.report.optional_parts import (
     FEW_SPLITS,
     certified_lines,
@@ -51,6 +54,7 @@ BASELINE_PAPERS = {"lasso": "tibshirani1996", "ridge": "hoerl1970", "elasticnet"
 LIBRARIES = {"python": "Python", "numpy": "NumPy", "scipy": "SciPy", "numba": "Numba"}
 TEXTS = ("caption", "notes", "methods", "results")
 MAX_LISTED_GAMMAS = 5  # ridge weights that a text lists; it gives the range of more
+LEAST_WIDTH = 1e-3  # width of an interval over its estimate, up to which it adds decimals
 EQUAL_RATIO_RTOL = 1e-6  # relative difference up to which ratios of ridge weights are equal
 
 
@@ -120,18 +124,21 @@ def cited_keys(record: StoredRecord) -> list[str]:
 def _make_columns(record: Record, data: Dataset | None) -> dict[str, dict[str, str]]:
     """Return the columns of the table, each with its cells by term: features, adjustment columns, intercept."""
     model, adjusted, word = record.predictor, adjustment_columns(record), record.loss.target.ratio
-    references, form = requested_references(record), journal_numbers.format_ratios if word else format_column
+    references = requested_references(record)
     names = sorted(model.coefficients, key=lambda name: name in adjusted)
     values = {name: model.coefficients[name] for name in names}
-    cells = [*format_column([*values.values()]), *format_column([model.intercept])]
+    like = _find_smallest_numbers(record)
     estimates, factors = dict[str, str](), _find_tested_factors(record)  # a tested factor has a row before its levels
-    for name, cell in zip([*names, "(intercept)"], cells, strict=True):
-        estimates |= {factors[name]: "", name: cell} if name in factors else {name: cell}
+    for name, value in (values | {"(intercept)": model.intercept}).items():
+        estimates |= {factors[name]: ""} if name in factors else {}
+        estimates[name] = format_estimate(value, like.get(name, value))
     shown = [level for level, factor in references.items() if not model.coefficients.keys().isdisjoint(factor)]
     columns = {"Estimate": estimates | dict.fromkeys(shown, "reference")}
 
     def add_effects(head: str, step: dict[str, float]) -> None:
-        columns[head] = dict(zip(step, form([values[name] * step[name] for name in step]), strict=True))
+        columns[head] = {
+            name: format_estimate(values[name] * unit, like[name] * unit, bool(word)) for name, unit in step.items()
+        }
 
     steps = {"": {name: 1.0 for name in names if name not in references}}
     if word:
@@ -144,7 +151,22 @@ def _make_columns(record: Record, data: Dataset | None) -> dict[str, dict[str, s
     counts = {name: f"{count:,}" for name, count in record.chosen_in().items()}
     counts |= forced | dict.fromkeys(adjusted, "adjusted for")
     columns[f"Folds (of {record.folds.k:,})"] = {name: counts.get(name, "0") for name in names}
-    return columns | _make_columns_of_draws(record, forced, steps)
+    return columns | _make_columns_of_draws(record, forced, steps, like)
+
+
+def _find_smallest_numbers(record: Record) -> dict[str, float]:
+    """Return the number of each term that determines its decimals: its estimate, or the width of an interval."""
+    draws, tests = record.bootstrap, record.inference
+    ends = [(one.feature, one.coefficient_low, one.coefficient_high) for one in (draws.features if draws else ())]
+    ends += [
+        (one.term, one.interval_lower, one.interval_upper) for one in (tests.terms if tests else ())
+        if one.interval_lower is not None and one.interval_upper is not None
+    ]  # fmt: skip
+    smallest = {name: abs(value) for name, value in record.predictor.coefficients.items()}
+    for name, lower, upper in ends:
+        if upper > lower and name in smallest:
+            smallest[name] = min(smallest[name] or math.inf, max(upper - lower, LEAST_WIDTH * smallest[name]))
+    return smallest
 
 
 def _find_tested_factors(record: Record) -> dict[str, str]:
@@ -158,30 +180,34 @@ def _find_tested_factors(record: Record) -> dict[str, str]:
 
 
 def _make_columns_of_draws(
-    record: Record, forced: dict[str, str], steps: dict[str, dict[str, float]]
+    record: Record, forced: dict[str, str], steps: dict[str, dict[str, float]], like: dict[str, float]
 ) -> dict[str, dict[str, str]]:
     """Return the columns of draws. `steps` are changes of terms, by name; intervals have a column for each change.
 
     Reference levels have no step of 1, and levels have no step of one standard deviation.
     """
     columns, is_ratio = dict[str, dict[str, str]](), bool(record.loss.target.ratio)
+    terms = record.predictor.coefficients
     if (draws := record.bootstrap) is not None:
-        chosen = {one.feature: one for one in draws.features if one.feature in record.predictor.coefficients}
+        chosen = {one.feature: one for one in draws.features if one.feature in terms}
         shares = {name: format_percent(one.frequency) for name, one in chosen.items()}
         columns["Inclusion"] = shares | {name: "forced" for name, one in chosen.items() if one.forced}
         for head, step in steps.items() if draws.has_percentiles else ():
             columns[f"{100.0 * draws.level:g}% bootstrap interval{head}"] = {
-                name: format_limits(step[name] * one.coefficient_low, step[name] * one.coefficient_high, is_ratio)
-                for name, one in chosen.items() if name in step
+                name: format_limits(
+                    unit * one.coefficient_low, unit * one.coefficient_high, unit * like[name], is_ratio
+                )
+                for name, one in chosen.items() if (unit := step.get(name)) is not None
             }  # fmt: skip
     if (halves := record.stability_selection) is not None:
-        terms = record.predictor.coefficients
         shares = {one.feature: format_percent(one.frequency) for one in halves.features if one.feature in terms}
-        columns["Halves"] = shares | {name: forced[name] for name in record.predictor.coefficients if name in forced}
-    return columns | _make_columns_of_tests(record, steps)
+        columns["Halves"] = shares | {name: forced[name] for name in terms if name in forced}
+    return columns | _make_columns_of_tests(record, steps, like)
 
 
-def _make_columns_of_tests(record: Record, steps: dict[str, dict[str, float]]) -> dict[str, dict[str, str]]:
+def _make_columns_of_tests(
+    record: Record, steps: dict[str, dict[str, float]], like: dict[str, float]
+) -> dict[str, dict[str, str]]:
     """Return the columns of the tests by splits of the rows; a term in no model has the p-value 1."""
     if (tests := record.inference) is None:
         return {}
@@ -190,18 +216,30 @@ def _make_columns_of_tests(record: Record, steps: dict[str, dict[str, float]]) -
     tested = {name: terms.get(name) for name in words_of_terms(free, restrictions_of(record).count)}
     columns, is_ratio = dict[str, dict[str, str]](), bool(record.loss.target.ratio)
     for head, step in steps.items():
-        intervals = columns[f"{100.0 * tests.level:g}% split interval{head}"] = dict[str, str]()
-        for name, one in tested.items():
-            if one and one.is_empty:
-                intervals[name] = "empty"
-            elif name in step and one and one.interval_lower is not None and one.interval_upper is not None:
-                ends = step[name] * one.interval_lower, step[name] * one.interval_upper
-                intervals[name] = format_limits(*ends, is_ratio)
+        shown = {
+            name: _format_test(one, step.get(name), like.get(name, 0.0), is_ratio)
+            for name, one in tested.items()
+            if one
+        }
+        columns[f"Split estimate{head}"] = {name: estimate for name, (estimate, _) in shown.items()}
+        columns[f"{100.0 * tests.level:g}% split interval{head}"] = {name: cell for name, (_, cell) in shown.items()}
     columns["p"] = {
         name: "not tested" if one and one.n_tested == 0 else format_p_value(one.p_value if one else 1.0)
         for name, one in tested.items()
     }
     return columns
+
+
+def _format_test(one: TermInference, unit: float | None, like: float, is_ratio: bool) -> tuple[str, str]:
+    """Return the median estimate and the interval of a term for a change by `unit`; None if the table has none."""
+    scale = unit or 0.0
+    estimate = "" if unit is None or one.estimate is None else format_estimate(
+        scale * one.estimate, scale * like, is_ratio)  # fmt: skip
+    if one.is_empty:
+        return estimate, "empty"
+    if unit is None or one.interval_lower is None or one.interval_upper is None:
+        return estimate, ""
+    return estimate, format_limits(scale * one.interval_lower, scale * one.interval_upper, scale * like, is_ratio)
 
 
 def _write_texts(record: Record, data: Dataset | None) -> list[str]:
@@ -317,7 +355,7 @@ def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
         "other_terms": [
             f"{quoted_name(name)} ({count:,})" for name, count in record.chosen_in().items() if name not in model
         ],
-        "measures": _list_measures(record), "fit": _fit_on_all_rows(record, data),
+        "measures": _list_measures(record, data), "fit": _fit_on_all_rows(record, data),
         "separated": separation_lines(record, list(record.predictor.coefficients), data),
         "influential_fold": fold_name(record.folds.spec, data, stable.fold) if data is not None and stable else "",
         "selection_lines": list(map(_move_estimate, record_words.selection_lines(record))),
@@ -396,12 +434,14 @@ def _describe_gammas(record: Record) -> str:
     return f"{len(gammas)} ridge weights γ from {low} to {high}{' with equal ratios' if is_geometric else ''}"
 
 
-def _list_measures(record: Record) -> list[str]:
-    """Return further measures of the held-out predictions, with their values."""
+def _list_measures(record: Record, data: Dataset | None) -> list[str]:
+    """Return further measures of the held-out predictions, with their values; more of two classes with data."""
     classes, explained = record.classes, record.loss.target.explained.removesuffix(" of held-out rows")
     measures = {"RMSE": record.rmse, "MAE": record.mae} if record.loss.is_quadratic else {}
     if classes is not None:
         measures = {"accuracy (threshold 0.5)": classes.accuracy, "AUC": classes.auc, "Brier score": classes.brier}
+        with suppress(BadInput):  # folds from Python
+            measures |= {} if data is None else PredictedClasses.from_record(record, data).measure()
     measures |= {explained.replace("R^2", "R²"): record.r_squared}
     measures |= {f"{record.null_name} of these rows": record.null_error}
     known = {name: value for name, value in measures.items() if value is not None and math.isfinite(value)}

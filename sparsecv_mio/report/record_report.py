@@ -541,7 +541,9 @@ def _class_blocks(record: Record, data: Dataset | None) -> tuple[list[Block], li
     if rows.has_repeats:
         caption += " If several folds score a row, its predictions share the weight of one row."
     heads = (f"{rows.unit}s", "mean probability", f"observed share of {positive}", "95% from", "to")
-    return [curve, calibration], [report_table(caption, heads, lines)]
+    more = [(name, f"{value:.3f}") for name, value in rows.measure().items()]
+    measures = report_table(f"Further measures of held-out {rows.unit}s.", ("measure", "value"), more, words=1)
+    return [curve, calibration], [report_table(caption, heads, lines), measures]
 
 
 def _surface(record: PathRecord) -> tuple[Block, ...]:
@@ -603,7 +605,7 @@ def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None
     }
     if data is not None and not heads:
         unit, levels = record_plots.standard_units(list(coefficients), data), find_levels(data.names)
-        columns["standardised"] = {
+        columns["standardised (SDs of the target per SD)"] = {
             name: "" if name in levels else format_number(unit[name] * value, 3) for name, value in coefficients.items()
         }
     if isinstance(record, Record):

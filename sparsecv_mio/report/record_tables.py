@@ -218,6 +218,9 @@ def _error_lines(record: records.Record) -> list[str]:
         lines.append(
             f"only the log loss is certified; the model predicts the probability of {record.classes.positive!r}"
         )
+        if record.data.offset is None and record.null_error is not None:
+            share = f"{100.0 * record_words.larger_class(record.null_error):.1f}%"
+            lines[-1] += f"; always predicting the larger class has an accuracy of {share}"
     if record.counts is not None:
         lines.append(
             "only the half deviance is certified; the model predicts the expected count, and coefficients are log rates"

@@ -191,8 +191,8 @@ def explain_excluded(record: Record, rows: Iterable[SizeRow]) -> str:
     computed = " (--gap 0 computes it)" if not advise_full_curve(record) and _may_compute_all(record) else ""
     reason = "this tau is" if record.continuous is not None else "this tau, at every gamma of the grid, is"
     return (
-        f"excluded: {reason} certified not to improve on the minimum CV error by more than the gap, so the printed "
-        f"bound may lie below the minimum by up to the gap; the CV error may be far above it{computed}{estimates}"
+        f"excluded: {reason} certified not to improve on the minimum CV error by more than the gap; `at least` is a "
+        f"lower bound, and the CV error may be far above it{computed}{estimates}"
     )
 
 

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import roc_auc_score, roc_curve
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import recall_score, roc_auc_score, roc_curve
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
@@ -20,9 +22,13 @@ from sparsecv_mio.data.loss_targets import as_two_classes
 from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report.class_pictures import PredictedClasses, Reliability, plot_calibration, plot_roc
+from sparsecv_mio.report.publication import make_publication
 from sparsecv_mio.report.record_plots import draw_panel, figure_of
 from sparsecv_mio.report.record_report import report_text
+from sparsecv_mio.report.record_tables import print_answer
 from sparsecv_mio.search.api import cross_validate, solve
+
+from .printing import printed
 
 
 def drawn() -> Dataset:
@@ -52,7 +58,33 @@ def test_the_curves_are_those_of_scikit_learn(weighted: bool) -> None:
     assert roc_auc_score(rows.y, rows.chance, sample_weight=rows.weights) == pytest.approx(record.classes.auc)
     false, true, _ = roc_curve(rows.y, rows.chance, sample_weight=rows.weights, drop_intermediate=False)
     assert rows.roc()[0] == pytest.approx(false) and rows.roc()[1] == pytest.approx(true)
+    found = rows.measure()
+    is_positive = rows.chance > 0.5
+    for value, name in ((1.0, "sensitivity"), (0.0, "specificity")):
+        recall = recall_score(rows.y, is_positive, pos_label=value, sample_weight=rows.weights)
+        assert found[f"{name} (threshold 0.5)"] == pytest.approx(recall)
+    log_odds = np.log(rows.chance / (1.0 - rows.chance))[:, None]
+    slope = LogisticRegression(C=np.inf, tol=1e-10).fit(log_odds, rows.y, sample_weight=rows.weights).coef_
+    assert found["calibration slope"] == pytest.approx(slope.item(), rel=1e-4)
+    shifted = 1.0 / (1.0 + np.exp(-found["calibration intercept (slope 1)"] - log_odds[:, 0]))
+    assert rows.weights @ (rows.y - shifted) == pytest.approx(0.0, abs=1e-6)
+    assert found["accuracy of always predicting the larger class"] == pytest.approx(
+        DummyClassifier().fit(log_odds, rows.y, rows.weights).score(log_odds, rows.y, rows.weights), abs=1e-12
+    )
+    assert ("standard error of the AUC (rows independent)" in found) == (not weighted)
+    share = 50.0 if weighted else 100.0 * max(DATA.y.mean(), 1.0 - DATA.y.mean())
+    assert f"; always predicting the larger class has an accuracy of {share:.1f}%" in printed(
+        lambda console: print_answer(console, record), 400
+    )
+    text = report_text(record, "md", "RECORD", DATA, "DATA")
+    assert "| calibration slope | " in text and "| specificity (threshold 0.5) | " in text
+    paper = " ".join(make_publication(record, DATA).results.split())
+    assert f"calibration slope {found['calibration slope']:.3g}" in paper and "sensitivity (threshold 0.5) 0." in paper
+    assert "calibration" not in make_publication(record).results
     if not weighted:
+        wins = (rows.chance[rows.y > 0][:, None] > rows.chance[rows.y <= 0]) * 1.0
+        variance = sum(np.var(wins.mean(axis=axis), ddof=1) / wins.shape[1 - axis] for axis in (0, 1))
+        assert found["standard error of the AUC (rows independent)"] == pytest.approx(variance**0.5, rel=1e-9)
         observed, predicted = calibration_curve(rows.y, rows.chance, n_bins=10)
         found = Reliability.from_predictions(rows)
         assert found.observed == pytest.approx(observed) and found.predicted == pytest.approx(predicted)

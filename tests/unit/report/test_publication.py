@@ -33,7 +33,7 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions
-from sparsecv_mio.report.journal_numbers import format_column, round_outward
+from sparsecv_mio.report.journal_numbers import find_decimals, format_estimate, format_limits, round_outward
 from sparsecv_mio.report.layout import code_lines
 from sparsecv_mio.report.optional_parts import print_draws, summarise_draws
 from sparsecv_mio.report.publication import cited_keys, make_publication, print_pair, publication_text
@@ -129,10 +129,31 @@ def test_rounded_bounds_state_no_more_than_the_exact_ones() -> None:
         assert high - low <= lower * width + 2e-3 * high or high >= 1e4
 
 
-def test_a_column_has_equal_decimals_unless_magnitudes_differ_much() -> None:
-    assert format_column([12.345, -0.0456, 1.0]) == ["12.3", "-0.0456", "1.00"]
-    assert format_column([1.2345, -0.0456, 0.3]) == ["1.234", "-0.046", "0.300"]
-    assert format_column([0.0, -1e-9]) == ["0", "-1.00e-09"] and format_column([]) == []
+def test_an_interval_has_the_decimals_of_its_estimate_and_is_rounded_outward() -> None:
+    assert [format_estimate(value, value) for value in (12.345, -0.0456, 1.0, 0.0)] == [
+        "12.3",
+        "-0.0456",
+        "1.00",
+        "0.00",
+    ]
+    assert format_estimate(-1e-9, 1e-9) == "-1.00e-09" and format_estimate(0.12, 1.16) == "0.12"
+    assert format_limits(-1.23456e-9, 2e20, 1e-9) == "-1.24e-09 to 2.00e+20"
+    assert (
+        format_limits(-9.0, 9.0, 0.5, True) == "0.0001234 to 8103" and format_limits(-0.0, 0.0, 1.0) == "0.00 to 0.00"
+    )
+    rng = np.random.default_rng(4)
+    for estimate, low, width in zip(
+        10.0 ** rng.uniform(-6, 6, 300), rng.normal(size=300), rng.random(300), strict=True
+    ):
+        for is_ratio in (False, True):
+            ends = low, low + width
+            value = min(estimate, 3.0) if is_ratio else estimate
+            shown = format_limits(*ends, value, is_ratio).split(" to ")
+            exact = [math.exp(end) if is_ratio else end for end in ends]
+            assert float(shown[0]) <= exact[0] <= exact[1] <= float(shown[1])
+            decimals = find_decimals(value, is_ratio)
+            assert decimals is None or {len(end.partition(".")[2]) for end in shown} == {decimals}
+            assert decimals is None or len(format_estimate(value, value, is_ratio).partition(".")[2]) == decimals
 
 
 def test_latex_is_balanced_and_names_are_data(hostile: tuple[Record, Dataset]) -> None:
@@ -215,7 +236,7 @@ def test_draws_add_their_columns_and_sentences(record: Record) -> None:
     assert "Stability selection selected" in made.results and "10 complementary pairs" in made.methods
     assert {"efron1993", "shah2013"} <= set(cited_keys(drawn)) and "efron1993" not in cited_keys(record)
     halves = drawn.stability_selection
-    stated = [float(number) for number in re.findall(r"of at most ([\d.]+) is at most ([\d.]+);", made.results)[0]]
+    stated = [float(number) for number in re.findall(r"of at most ([\d.]+)\) is at most ([\d.]+);", made.results)[0]]
     assert halves is not None and stated[0] <= halves.mean_size / halves.n_features and stated[1] >= halves.bound
 
 
@@ -306,17 +327,27 @@ def test_tests_by_splits_add_columns(record: Record) -> None:
     plan = DrawPlan(5, 7, "rows", record.data.n, False, 1e-4)
     drawn = replace(record, inference=Inference(plan, 0.95, splits, terms))
     made = make_publication(drawn)
-    assert made.table.head[-2:] == ("95% split interval", "p")
-    cells = {name: row[-2:] for name, *row in made.table.rows}
-    assert cells[first] == ["-0.50 to 2.00", "<0.001"] and cells[second] == ["empty", "0.200"]
-    assert all(cells[name] == ["", "1.000"] for name in record.support[2:]) and cells["(intercept)"] == ["", ""]
+    assert made.table.head[-3:] == ("Split estimate", "95% split interval", "p")
+    cells = {name: row[-3:] for name, *row in made.table.rows}
+    decimals = find_decimals(max(2.5, 1e-3 * abs(record.coefficients[first])), False)  # those of the interval's width
+    expected = [f"{value:.{decimals}f}" for value in (1.0, -0.5, 2.0)]
+    assert cells[first] == [expected[0], " to ".join(expected[1:]), "<0.001"]
+    assert cells[second] == [format_estimate(1.0, record.coefficients[second]), "empty", "0.200"]
+    (estimate,) = [row[1] for row in made.table.rows if row[0] == first]
+    assert estimate == f"{record.coefficients[first]:.{decimals}f}"
+    assert "Split estimate: median over the splits of the unpenalised coefficient" in made.notes
+    assert all(cells[name] == ["", "", "1.000"] for name in record.support[2:])
+    assert cells["(intercept)"] == ["", "", ""]
     assert f"are {first} (p < 0.001), other (p = 0.040, not in the reported model); 4 of the 4" in made.results
     assert "1 of the 4 halves tested no term (the rows are separated)." in made.results
     per_deviation = dict(zip(data().names, data().X.std(axis=0, ddof=1), strict=True))[first]
     table = make_publication(drawn, data()).table
     row = next(row for row in table.rows if row[0] == first)
     ends = [float(end) for end in row[table.head.index("95% split interval, 1 SD")].split(" to ")]
-    assert ends == pytest.approx([-0.5 * per_deviation, 2.0 * per_deviation], rel=0.01)
+    decimals = find_decimals(per_deviation * max(2.5, 1e-3 * abs(record.coefficients[first])), False)
+    unit = 10.0**-decimals if decimals else 1.0
+    assert -0.5 * per_deviation - unit < ends[0] <= -0.5 * per_deviation < 2.0 * per_deviation <= ends[1]
+    assert ends[1] < 2.0 * per_deviation + unit
     assert "come from 4 splits and depend strongly on the seed" in made.results
     many = replace(drawn, inference=replace(drawn.inference, splits=splits * 5))
     assert "depend strongly" not in make_publication(many).results

@@ -89,7 +89,7 @@ def test_folds_that_chose_other_features_are_counted() -> None:
     assert record.stability is not None and change.startswith(
         f"most influential fold: fold {record.stability.fold + 1} of 5; "
     )
-    assert "; refitting the model without its rows changes the squared errors of all rows by " in change
+    assert "; refitting the model without its rows changes the squared error of a row by " in change
     assert "% of the CV error" in change and choice_lines(record) == []
     other = replace(record, support=record.support[:1])
     name = record.support[1]
@@ -105,7 +105,7 @@ def test_folds_in_time_order_are_not_left_out() -> None:
     assert "all 3 fold models (each fitted on the rows before one fold) " in chosen
     asked = solve(data(), folds="forward:3", gammas=0.1, taus=2, stability=0.0, threads=1)
     assert (
-        "; refitting the model only on the rows before it changes the squared errors of all rows by "
+        "; refitting the model only on the rows before it changes the squared error of a row by "
         in stability_lines(asked)[1]
     )
 

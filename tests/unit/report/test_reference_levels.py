@@ -52,8 +52,9 @@ def test_deviations_sum_to_zero_by_the_weights_of_the_penalty() -> None:
             weights = share * (1.0 - share) if scale == "length" else np.ones(6)
             total = sum(weights[given.names.index(name)] * record.coefficients[name] for name in columns)
             assert total == pytest.approx(0.0, abs=1e-9)
-        name = {"length": "weights p (1 - p), p the share of the level", "none": "equal weights"}[scale]
-        assert f"are deviations from the mean of the levels ({name});" in factor_lines(record)[0]
+        weights = "weights p (1 - p), with p the share of the rows that have the level"
+        name = {"length": weights, "none": "equal weights"}[scale]
+        assert f"compare each level with the mean of all levels ({name});" in factor_lines(record)[0]
 
 
 def test_what_is_printed_says_so() -> None:
@@ -103,10 +104,10 @@ def test_reports_and_figures_keep_to_the_reference_of_the_search(tmp_path: Path)
     deviations, levels = (read_record(tmp_path / f"{name}.json") for name in ("deviations", "levels"))
     assert isinstance(deviations, Record) and isinstance(levels, Record)
     assert levels.coefficients == deviations.coefficients and levels.request.reference == ("city=b",)
-    stated = "Coefficients of city are deviations from the mean of the levels"
+    stated = "Coefficients of city compare each level with the mean of all levels"
     text = report_text(deviations, "md", "RECORD", None, "DATA")
     assert stated in text and "against city=b" not in text
-    assert "; `solve` with --reference city=a shows differences from a level" in text
+    assert "; `solve` with --reference city=a compares with one level" in text
     text = report_text(levels, "md", "RECORD", None, "DATA")
     assert (
         "Coefficients are differences from city=b, whose effect is part of the intercept" in text and stated not in text
@@ -141,13 +142,17 @@ def test_coefficients_of_draws_are_differences_too() -> None:
         assert 0.0 < without < 1.0 and rows["city=O"][5:7] == ["reference", f"{without:.3f}"]
         assert "term or level" in text
     ax = shown.plot_intervals(Figure().subplots())
+    marks = {tick.get_text(): mark.get_text() for tick, mark in zip(ax.get_yticklabels(), ax.texts, strict=False)}
+    assert marks["city=O"] == "reference level" and marks["city=B"].endswith("% zeros")
     assert ax.get_title("left") == "80% percentiles over bootstrap draws"
     row = [tick.get_text() for tick in ax.get_yticklabels()].index("city=B")
     own = shown.coefficients["city=B"] - shown.coefficients["city=O"]
     (start, _), (end, _) = ax.collections[row].get_segments()[0]
     assert [start, end] == pytest.approx(np.array([low, high]) / max(abs(low), abs(high), abs(own)))
     rows = {row[0]: row for row in make_publication(shown).table.rows}
-    assert rows["city=B"][-1] == format_limits(low, high, False) and rows["city=O"][1] == "reference"
+    assert (
+        rows["city=B"][-1] == format_limits(low, high, min(abs(own), high - low)) and rows["city=O"][1] == "reference"
+    )
 
 
 def against_b(record: Record) -> float:
@@ -173,7 +178,7 @@ def test_a_model_without_the_factor_is_not_against_its_level() -> None:
     asked = with_reference(record, {"city=O": ()})
     assert factor_lines(asked) == [
         "coefficients are differences from city=O, whose effect is part of the intercept; the record stores "
-        "deviations from the mean of the levels (weights p (1 - p), p the share of the level)"
+        "deviations from the mean of all levels (weights p (1 - p), with p the share of the rows that have the level)"
     ]
     without = fit_one(given, tau=1, gamma=0.1, side=SideOptions(count="factors", force_in=["x"]))
     assert factor_lines(with_reference(without, {"city=O": ()})) == []
