@@ -8,7 +8,7 @@ Trees grow in rounds: every tree has a few nodes before any tree has more.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 
 import numpy as np
 
@@ -104,11 +104,10 @@ def _steps_of_pair(
 def _trees_of_folds(
     state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int, running: Sequence[Step]
 ) -> Iterator[Step]:  # fmt: skip
-    """Yield trees of folds of a pair: of all folds to solve the pair, of one for each thread to raise its bound."""
+    """Yield trees of folds of a pair, of which no tree runs."""
     folds = [step.folds for step in running if step.covers(*aim.pair)]
     trees = SubproblemTrees().steps(state, plan, aim, tries, n_threads)
-    idle = (step for step in trees if step.folds not in folds)
-    yield from idle if aim.solves_pair else islice(idle, n_threads)
+    yield from (step for step in trees if step.folds not in folds)
 
 
 def _searches_before_trees(state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> list[Step]:

@@ -14,7 +14,7 @@ from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.state.attempts import DONE
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.state.pairs import Aim, Pair, cells_to_raise
+from sparsecv_mio.search.state.pairs import Aim, Pair
 from sparsecv_mio.search.steps import Findings, PairsStep, Step, SubproblemBounds
 from sparsecv_mio.trees.subsets import is_always_expired
 
@@ -25,11 +25,16 @@ class SubproblemTrees:
     name: ClassVar[str] = "subproblem trees"
 
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
-        """Yield the open folds of a pair, those first that promise to raise its lower bound most."""
-        waiting = np.zeros(state.context.folds.k, dtype=bool)
-        waiting[state.open_folds(aim.pair, tries)] = True
-        folds = (fold for _, _, fold in cells_to_raise(state.cells, aim, waiting))
-        yield from self.steps_of_folds(state, plan, aim.pair, folds, tries)
+        """Yield open folds of a pair, those first whose bounds may rise most: as many as may reach the cutoff."""
+        cells, folds = state.cells, state.open_folds(aim.pair, tries)
+        top = cells.upper[aim.pair][folds]
+        if not aim.solves_pair:
+            top = np.minimum(cells.nominal[aim.pair][folds], top)
+        rises = top - cells.lower[aim.pair][folds]
+        order = np.argsort(-rises, kind="stable")
+        missing = aim.cutoff - cells.lower[aim.pair].sum()
+        n_needed = int(np.searchsorted(np.cumsum(rises[order]), missing, side="right")) + 1  # all folds if it is inf
+        yield from self.steps_of_folds(state, plan, aim.pair, folds[order][: max(n_needed, n_threads)].tolist(), tries)
 
     def steps_of_folds(
         self, state: GridState, plan: Plan, pair: Pair, folds: Iterable[int], tries: int

@@ -38,7 +38,7 @@ from sparsecv_mio.data.weights import Scored, least_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import NONE, Restrictions, parse_gammas, parse_taus, size_out_of_range
 from sparsecv_mio.problem.objective import standard_error
-from sparsecv_mio.search.state.cells import CellTable, Where
+from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.units import CROSSING_RTOL, GAMMA_RANGE, TIE_RTOL
 
@@ -294,26 +294,6 @@ def choose_aim(now: PairBounds, gap: float, workable: BoolArray, open_share: flo
     # the pair furthest below the cutoff has the lower bound of the whole grid; trees are smallest at the largest gamma
     last, t = np.unravel_index(int(np.argmin(np.where(others, now.lower, np.inf)[::-1])), others.shape)
     return Aim((len(others) - 1 - int(last), int(t)), float(cutoff))
-
-
-def cells_to_raise(cells: CellTable, aim: Aim, still_open: BoolArray) -> list[Where]:
-    """Return the open subproblems of the pair to work on, in the order of the expected rise of their lower bounds.
-
-    Parameters
-    ----------
-    cells : CellTable
-        Table of subproblems.
-    aim : Aim
-        Pair and cutoff.
-    still_open : (K,) bool array
-        Folds of the pair that may be worked on.
-    """
-    (g, t), folds = aim.pair, np.flatnonzero(still_open)
-    top = cells.upper[g, t, folds]
-    if not aim.solves_pair:
-        top = np.minimum(cells.nominal[g, t, folds], top)
-    order = np.argsort(cells.lower[g, t, folds] - top, kind="stable")
-    return [(g, t, int(folds[i])) for i in order]
 
 
 def simplest(among: BoolArray, gammas: FloatArray, taus: IntArray) -> tuple[int, int]:
