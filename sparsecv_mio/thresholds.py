@@ -24,6 +24,8 @@ PATH_TREE_COLUMNS = 128  # columns, beyond which path trees and blocks rarely cl
 RELAXED_COLUMNS = 300  # columns; beyond, relaxing costs more than a round of trees, and diagonals more than GLRU saves
 CUBIC_COLUMNS = 1_500  # columns, beyond which eigenvalues and the ridge ball cost more time than they save
 
+SMOOTH_COLUMNS = 200  # columns with logistic or Poisson loss, beyond which fits of all of them use LAPACK
+
 # columns of all rows
 VENDOR_RELAXED_COLUMNS = 500  # columns, beyond which relaxing by moments for a vendor's solver loses time
 

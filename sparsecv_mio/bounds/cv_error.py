@@ -38,8 +38,8 @@ from sparsecv_mio.errors import BadInput, Contradiction
 from sparsecv_mio.model_space import size_out_of_range
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
-from sparsecv_mio.thresholds import FEW_FOLDS
-from sparsecv_mio.trees.glm_fits import WIDE, GlmFits
+from sparsecv_mio.thresholds import FEW_FOLDS, SMOOTH_COLUMNS
+from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.glm_subsets import make_glm_problem, make_subsets, rows_in_units
 from sparsecv_mio.trees.subsets import SWAP_ROUNDS, is_never_expired
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
@@ -689,7 +689,7 @@ def bound_weighted_by_all_columns(
         fits = GlmFits.from_problem(replace(together, v=v), None)
         point = fits.start()
         for g, gamma in enumerate(bounds.gammas.tolist()):
-            if is_expired() or np.count_nonzero(fits.varies) > WIDE:
+            if is_expired() or np.count_nonzero(fits.varies) > SMOOTH_COLUMNS:
                 return
             at = fits.with_gamma(gamma)
             point, lower = at.fit_of_all(fits.varies, point, is_expired)

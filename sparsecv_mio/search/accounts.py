@@ -14,11 +14,12 @@ cost of one problem, node or fit depends on the source:
 source                                  cost, with n rows, q columns, T taus, largest size s, K folds
 ======================================  ===============================================================================
 initial supports, fold supports         O(q s^2) per walk over the sizes, several walks per problem; no bounds
+fold searches, fold samples             as fold supports, in all folds or in a sample of them
 full-data relaxations                   O(q^3) per problem, O(q s) per step of a Newton iteration
 first full-data trees, full-data trees  O(q^2) per node, and O(T (s^3 + rows s)) per fold for the loss bound
 left-out trees                          O(n q^2) once, O(n q) per gamma and support, O(q^2) per node
 held-out lists                          O(n s^2) per support (all folds), O(n s) per step of a fold, O(q^2) per node
-support fits                            O(s^3 + rows s) per support and fold
+support fits, supports in folds         O(s^3 + rows s) per support and fold
 subproblem trees                        O(q^3) per problem, O(q^2) per node
 fold roots, enclosures                  O(q^3) per problem
 fold relaxations                        O(q^3) per problem, O(q) per step of a Newton iteration and tau

@@ -25,6 +25,7 @@ from sparsecv_mio.thresholds import (
     MANY_FOLDS_BY_ROWS,
     PATH_TREE_COLUMNS,
     SMALL,
+    SMOOTH_COLUMNS,
     SUPPORTS_TRIED,
 )
 from sparsecv_mio.trees.subsets import FIRST_LOOK, FIRST_NODES, ROUND_GROWTH, UNLIMITED
@@ -107,7 +108,8 @@ class Plan:
         f"derive the fits of all folds from full-data fits (at least {FEWEST_FOLDS} folds of at most {LARGEST_FOLD} "
         f"rows, at most {PATH_TREE_COLUMNS} columns)")
     relaxes_full_data: bool = _setting(False, "-", "first_answers, first_supports",
-        "bound all sizes by relaxations of the full data before any branch and bound")
+        "bound all sizes by relaxations of the full data before any branch and bound (with logistic and Poisson loss "
+        f"up to {SMOOTH_COLUMNS} columns)")
     relaxes_folds: bool = _setting(False, "-", "fold relaxations",
         "solve relaxations of folds, which take less time than MIO problems, before MIO problems")
     relaxations_at_once: int = _setting(1, "relaxations", "fold relaxations",
@@ -173,8 +175,8 @@ class Plan:
         "share of a time limit after which no pair gets its first full-data tree, if an answer is known")
     search_share: float = _setting(0.4, "share", "fold samples, fold searches",
         "share of a time limit after which the local search in all folds ends")
-    small_sizes: tuple[int, ...] = _setting((), "indices", "first_supports",
-        f"indices of sizes with at most {SUPPORTS_OF_SMALL:,} supports, which are solved first under a time limit")
+    small_sizes: tuple[int, ...] = _setting((), "sizes", "first_supports",
+        f"sizes with at most {SUPPORTS_OF_SMALL:,} supports, which are solved first under a time limit")
 
     # the order `by_size`, and the phase `weakest`
     winner_share: float = _setting(0.5, "share", "by_size",
@@ -196,8 +198,8 @@ class Plan:
     # the orders `first_answers` and `winner_first`
     initial_share: float = _setting(0.05, "share", "first_answers",
         "share of a time limit after which initial supports are not improved")
-    single_sizes: tuple[int, ...] = _setting((), "indices", "first_answers",
-        "indices of sizes with one possible support, whose folds are bounded first")
+    single_sizes: tuple[int, ...] = _setting((), "sizes", "first_answers",
+        "sizes with one possible support, whose folds are bounded first")
     max_rises: int = _setting(3, "sizes", "first_answers",
         "local search in folds ends once the estimate has risen for this number of successive sizes")
     open_share: float = _setting(0.5, "share", "winner_first",
@@ -246,8 +248,8 @@ class Plan:
             holds_out=Capability.HOLD_OUT in can,
             searches_folds_first=q > SMALL and q * MIN_ROWS_OF_COLUMN > folds.least_training and folds.k <= FEW_FOLDS,
             searches_all_folds=Capability.FOLD_SEARCHES in can and q > SMALL and folds.k <= FEW_FOLDS,
-            relaxes_full_data=Capability.FULL_DATA_RELAXATIONS in can,
-            single_sizes=tuple(t for t, size in enumerate(context.grid.taus.tolist()) if full.has_one_support(size)),
+            relaxes_full_data=Capability.FULL_DATA_RELAXATIONS in can and q <= SMOOTH_COLUMNS,
+            single_sizes=tuple(filter(full.has_one_support, context.grid.taus.tolist())),
             weighs_held_out=Capability.WEIGHTED_RELAXATIONS in can and folds.k <= FEW_FOLDS,
             full_data_folds=min(folds.k, 8),
             weighted_pairs=len(LEFT_OUT_WEIGHTS) * len(context.grid.gammas),
@@ -328,7 +330,7 @@ class Plan:
     @classmethod
     def _make_screened_tree_plan(cls, context: Context, full: FoldProblem) -> Plan:
         """Return the plan for problems with very many columns, which are solved from the rows."""
-        folds, taus, request = context.folds, context.grid.taus.tolist(), context.request
+        folds, request = context.folds, context.request
         solves_all, searches_folds = request.method_used == Method.GRID, folds.k <= MANY_FOLDS_BY_ROWS
         return cls(
             orders=("first_answers", "given_pairs" if solves_all else "winner_first"),
@@ -338,7 +340,7 @@ class Plan:
             n_threads=context.threads,
             searches_all_folds=searches_folds and context.data.q > 0,
             holds_out=Capability.HOLD_OUT in full.capabilities,
-            single_sizes=tuple(t for t, size in enumerate(taus) if full.has_one_support(size)),
+            single_sizes=tuple(filter(full.has_one_support, context.grid.taus.tolist())),
             full_data_folds=min(folds.k, 8),
             first_node_limit=FIRST_LOOK // ROUND_GROWTH,
             node_growth=ROUND_GROWTH,
@@ -382,14 +384,14 @@ def _parts_of_fold(n_folds: int, n_workers: int) -> int:
 
 
 def _small_sizes(context: Context) -> tuple[int, ...]:
-    """Return the indices of the sizes with few supports, under a limit: the smallest sizes, and that of all columns."""
+    """Return the sizes with few supports, under a limit: the smallest sizes, and that of all columns."""
     if not np.isfinite(context.deadline.at):
         return ()
-    choice = context.data.choice
-    sizes, n_others = choice.sizes(context.grid.taus.tolist()), len(choice.others)
+    choice, taus = context.data.choice, context.grid.taus.tolist()
+    sizes, n_others = choice.sizes(taus), len(choice.others)
     counts = [comb(n_others, min(size, n_others)) for size in sizes]
     n_small = next((t for t, count in enumerate(counts) if count > SUPPORTS_OF_SMALL), len(counts))
-    return tuple(t for t, size in enumerate(sizes) if t < n_small or size >= n_others)
+    return tuple(taus[t] for t, size in enumerate(sizes) if t < n_small or size >= n_others)
 
 
 def _uses_size_order(context: Context) -> bool:

@@ -23,10 +23,11 @@ from sparsecv_mio.kernels import glm_newton
 from sparsecv_mio.kernels.smooth_losses import Response
 from sparsecv_mio.problem.glm import Centring, GlmProblem
 from sparsecv_mio.problem.glm_refit import RefitRows, fit_roughly
+from sparsecv_mio.thresholds import SMOOTH_COLUMNS
 from sparsecv_mio.trees.subsets import is_never_expired
 from sparsecv_mio.units import ROUNDING
 
-WIDE, WIDE_NEAR = 200, 1e-6  # number of columns beyond which the fit of all of them uses LAPACK, and its accuracy
+ROUGH_ACCURACY = 1e-6  # accuracy of fits that use LAPACK
 # shares of the way from the best fit of a size to the fit of all columns; 0.4 twice, as the second ranges are shorter
 MIXTURES = (0.4, 0.4, 0.15, 0.7)
 KEPT_FITS = 1 << 17  # maximum number of values in the points of stored fits, which are not computed again
@@ -223,13 +224,13 @@ class GlmFits:
         is_expired : callable
             Function called between steps if there are many columns; True ends them before the point is the fit.
         """
-        if np.count_nonzero(mask) <= WIDE:
+        if np.count_nonzero(mask) <= SMOOTH_COLUMNS:
             fitted = self.refit(mask[None, :], start)
             return fitted.points[0], float(fitted.lower[0])
         places, penalty = glm_newton.merge_copies(self.rows, mask)
         problem, point = self.problem, np.zeros(len(start))
         rows = RefitRows(self.rows.W[places].T, problem.y, problem.v, penalty, problem.loss)
-        point[places] = fit_roughly(rows, start[places], WIDE_NEAR, is_expired)
+        point[places] = fit_roughly(rows, start[places], ROUGH_ACCURACY, is_expired)
         return point, 0.0
 
     def places(self, columns: IntArray) -> IntArray:

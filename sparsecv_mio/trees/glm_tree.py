@@ -27,7 +27,8 @@ from sparsecv_mio.arrays import CACHED_NUMBERS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import glm_leaps, local_search
 from sparsecv_mio.problem.glm import level_ranges, symmetric
 from sparsecv_mio.problem.glm_objective import LEAST_CURVATURE
-from sparsecv_mio.trees.glm_fits import WIDE, GlmFits
+from sparsecv_mio.thresholds import SMOOTH_COLUMNS
+from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.subsets import BestSubset, OpenNodes
 from sparsecv_mio.units import NEWTON_RTOL, TIE_RTOL
 
@@ -244,7 +245,7 @@ class SizeSearch:
         most_fits = self._most_fits(len(columns))
         falls = self.listing is None and not fits.has_copies  # with all copies, F is lower than at the size
         wanted = glm_leaps.SizesWanted(
-            least - len(adjusted), most - len(adjusted), self.level, falls, len(columns) <= WIDE
+            least - len(adjusted), most - len(adjusted), self.level, falls, len(columns) <= SMOOTH_COLUMNS
         )
         nodes = glm_leaps.one_node(
             np.concatenate([inside, others]), len(inside), wanted.most, most_fits, node.point, bound
@@ -265,7 +266,7 @@ class SizeSearch:
             self._broad += int(self.work < LEAPS_WORK)
             self.work = self.work if self.nodes < DEEP_NODES else min(self.work, LEAPS_WORK // BROAD)
         most = self.work // (len(self.fits.problem.y) * columns)
-        return 1 if columns > WIDE else max(most, 1)
+        return 1 if columns > SMOOTH_COLUMNS else max(most, 1)
 
     def _left_open(self, nodes: glm_leaps.Nodes, row: int, adjusted: IntArray) -> tuple[float, GlmNode]:
         """Return an open node of the inner stack, with its bound."""

@@ -101,7 +101,7 @@ def test_trees_that_split_as_often_as_they_can_hold_the_truth(
     seed: int, hard: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(glm_tree, "LEAPS_WORK", 1)
-    monkeypatch.setattr(glm_tree, "WIDE", 4 + seed)  # more columns are treated as very many are
+    monkeypatch.setattr(glm_tree, "SMOOTH_COLUMNS", 4 + seed)  # more columns are treated as very many are
     problem = (harder if hard else drawn)(7000 + seed, 7)
     truth, nodes = enumerated(problem), 0
     for size in range(1, problem.p + 1):

@@ -28,7 +28,7 @@ from sparsecv_mio.search.answer.result import fitted_row
 from sparsecv_mio.search.problems.smooth import SmoothProblems
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.search.state.context import Context
-from sparsecv_mio.trees.glm_fits import WIDE
+from sparsecv_mio.thresholds import SMOOTH_COLUMNS
 from sparsecv_mio.trees.glm_subsets import held_out_losses_at_fits
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import CROSSING_RTOL
@@ -227,7 +227,7 @@ class SmoothAverageFits(AverageFits):
 
     def losses_of_all_columns(self, is_expired: IsOver) -> FloatArray | None:
         data, plan, every = self.context.data, self.context.folds, [np.arange(self.context.data.q)]
-        if data.q > WIDE:
+        if data.q > SMOOTH_COLUMNS:
             return None
         problems, losses = self._make_problems(), np.zeros((len(self.context.grid.gammas), data.n))
         heft = np.ones(data.n) if data.dataset.row_weights is None else data.dataset.row_weights

@@ -10,7 +10,8 @@ therefore exclude more pairs (tau, gamma) than partial work on every size.
    For each size, trees of the full data come before trees of folds. The trees of the full data run until the open pairs
    of this size are excluded, or until they cannot exclude another pair.
 3. The order works on the open pairs again with eight times the nodes. This work alternates with work on the next size,
-   according to the numbers of nodes that the two kinds of work have cost.
+   according to the numbers of nodes that the two kinds of work have cost. After the first size, every open pair gets
+   one short tree of the full data.
 4. If the proof for all pairs is not expected to fit into the time limit, the pairs with the smallest lower bounds get a
    part of the time (module `weakest`).
 5. When items 1 to 4 have no step left, the search goes on with the phases of the order `together`.
@@ -26,12 +27,11 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.orders.first_supports import find_winner_of_sizes
-from sparsecv_mio.search.orders.together import together
+from sparsecv_mio.search.orders.together import looks, together
 from sparsecv_mio.search.orders.weakest import OpenPairs, is_weakest_due, weakest
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
-from sparsecv_mio.search.state.attempts import NOT_A_TRY
 from sparsecv_mio.search.state.grid_state import GridState
 from sparsecv_mio.search.state.pairs import Pair
 from sparsecv_mio.search.steps import Step, idle_steps
@@ -56,11 +56,8 @@ def _phases(state: GridState, plan: Plan, now: OpenPairs, share: float) -> Itera
     winner, is_first = find_winner_of_sizes(state, now.pairs.shape[1] - 1), not now.has_tried_size()
     if now.pairs[winner] and _is_winner_due(state, plan, now, winner):
         yield _trees_of_winner(state, plan, winner)
-    if not is_first and not state.tried.is_looked_at.any() and plan.uses(FullDataTrees.name):
-        bars = state.cutoffs_by_size()
-        yield FullDataTrees().steps_of_pairs(
-            state, plan, now.pairs, bars, NOT_A_TRY, plan.look_nodes, plan.slice_seconds
-        )
+    if not is_first and not state.tried.is_looked_at.any():
+        yield looks(state, plan, now.pairs)
     if is_weakest_due(state, plan, now.pairs, share):
         yield weakest(state, plan, now.pairs)
     sizes = np.arange(winner[1] + 1) if is_first and not now.pairs[winner] else now.due_sizes(state)

@@ -54,7 +54,7 @@ def _full_data_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late
 
 def _bounds_of_single_sizes(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
     """Yield the sizes with a single possible support, at every gamma: their CV errors then have an upper bound."""
-    for t in plan.single_sizes:
+    for t in state.context.grid.indices_of(plan.single_sizes):
         for g in np.flatnonzero(wanted.any(axis=1) & state.has_supports).tolist():
             if not plan.lists_held_out:
                 if state.context.grid.taus[t] == 0:  # the null model takes little time, all columns a fit in every fold
@@ -93,7 +93,7 @@ def _fold_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: boo
     for g in np.flatnonzero(wanted.any(axis=1)).tolist():
         smallest, n_rises = np.inf, 0
         for t in range(first, wanted.shape[1]):
-            steps = list(FoldSupports().steps(state, plan, Aim((g, t), np.inf), 0, 1))
+            steps = list(FoldSupports().steps(state, plan, (g, t)))
             if n_rises == plan.max_rises:
                 break
             if steps:
@@ -120,7 +120,7 @@ def _relaxations(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool)
 def _trees_of_single_sizes(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
     """Yield the folds of the best pair of every size with a single possible support."""
     errors = state.bounds().nominal
-    for t in plan.single_sizes if not plan.lists_held_out else ():
+    for t in state.context.grid.indices_of(plan.single_sizes) if not plan.lists_held_out else ():
         if np.isfinite(errors[:, t]).any():
             pair = int(np.nanargmin(errors[:, t])), t
             yield from SubproblemTrees().steps(state, plan, Aim(pair, np.inf), 0, plan.n_threads)

@@ -45,14 +45,15 @@ def first_supports(
 def _small_sizes(state: GridState, plan: Plan) -> Iterator[Step]:
     """Yield trees of the sizes with few supports: first of the pair with the best estimate of each size, then all."""
     cells = state.unexcluded_by_size() & (state.tried.tree_tries == 0)
-    for t in plan.small_sizes:
+    sizes = state.context.grid.indices_of(plan.small_sizes)
+    for t in sizes:
         pair = find_winner_of_sizes(state, t, t)
         if cells[pair].any() and not np.isfinite(state.cells.upper[pair]).all():
             only = np.zeros(cells.shape, dtype=bool)
             only[pair] = cells[pair]
             yield from SubproblemTrees().steps_by_fold(state, plan, only, 0)
             return
-    small = np.isin(np.arange(cells.shape[1]), plan.small_sizes)
+    small = np.isin(np.arange(cells.shape[1]), sizes)
     yield from SubproblemTrees().steps_by_fold(state, plan, cells & small[None, :, None], 0)
 
 

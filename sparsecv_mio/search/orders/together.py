@@ -48,15 +48,15 @@ def _phases(
     """Yield the steps of each phase whose conditions hold, in the order of the phases."""
     pairs, has_supports = goal.pairs(state), bool(state.has_supports.all())
     wanted = state.open & pairs[:, :, None] if pairs.any() else state.unexcluded_subproblems()
-    open_pairs, looks = np.asarray(wanted.any(axis=2)), excludes_first and plan.looks_first and has_supports
+    open_pairs, is_brief = np.asarray(wanted.any(axis=2)), excludes_first and plan.looks_first and has_supports
     if plan.bounds_before_trees and has_supports:
         yield _bounds(state, plan)
-    if looks:
-        yield _looks(state, plan)
-    if looks and is_weakest_due(state, plan, open_pairs, share):
+    if is_brief:
+        yield looks(state, plan, (state.tried.full_tries == 0) & ~state.tried.is_looked_at)
+    if is_brief and is_weakest_due(state, plan, open_pairs, share):
         yield weakest(state, plan, open_pairs)
     if share <= plan.first_trees_share or not state.has_supports.any():  # an answer comes before any limit
-        yield _first_trees(state, plan, looks)
+        yield _first_trees(state, plan, is_brief)
     if excludes_first:
         yield _bounds(state, plan)
         yield _trees_of_winner(state, plan)
@@ -84,9 +84,8 @@ def _first_trees(state: GridState, plan: Plan, ends_excluded: bool) -> Iterator[
     yield from FullDataTrees().steps_of_pairs(state, plan, pairs, state.cutoffs_by_size(), 0, plan.first_full_nodes)
 
 
-def _looks(state: GridState, plan: Plan) -> Iterator[Step]:
-    """Yield short trees of the full data at all gammas, which are sufficient for small sizes."""
-    pairs = (state.tried.full_tries == 0) & ~state.tried.is_looked_at
+def looks(state: GridState, plan: Plan, pairs: BoolArray) -> Iterator[Step]:
+    """Yield short trees of the full data at all gammas of some pairs (G, T), which are sufficient for small sizes."""
     yield from FullDataTrees().steps_of_pairs(
         state, plan, pairs, state.cutoffs_by_size(), NOT_A_TRY, plan.look_nodes, plan.slice_seconds
     )

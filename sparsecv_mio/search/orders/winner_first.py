@@ -114,7 +114,7 @@ def _searches_before_trees(state: GridState, plan: Plan, aim: Aim, tries: int, n
     """Return the searches before trees of folds: near-optimal supports of the full data, or local searches."""
     if plan.lists_held_out:
         return list(HeldOutLists().steps(state, plan, aim, tries, plan.n_threads))
-    return list(FoldSupports().steps(state, plan, aim, tries, n_threads)) if plan.searches_folds_of_pair else []
+    return list(FoldSupports().steps(state, plan, aim.pair)) if plan.searches_folds_of_pair else []
 
 
 def _pairs_of_gamma(state: GridState, g: int) -> BoolArray:

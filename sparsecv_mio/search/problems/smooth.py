@@ -26,7 +26,6 @@ from sparsecv_mio.search.problems.protocol import Capability, Enclosed, Fits, Fo
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.thresholds import FEW_FOLDS
-from sparsecv_mio.trees.glm_fits import WIDE
 from sparsecv_mio.trees.glm_left_out import LeftOut
 from sparsecv_mio.trees.glm_subsets import GlmSubsets, make_held_out_folds, make_subsets, rows_in_units
 from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
@@ -86,8 +85,7 @@ class SmoothProblem(FoldProblem):
         capabilities = Capability.WEIGHTED_RELAXATIONS
         if self.subsets.terms:
             return capabilities
-        if np.count_nonzero(self.subsets.fits.copies) <= WIDE:
-            capabilities |= Capability.FULL_DATA_RELAXATIONS
+        capabilities |= Capability.FULL_DATA_RELAXATIONS
         if not self.data.dataset.has_scales_of_folds:
             capabilities |= Capability.HELD_OUT_LISTS | Capability.HOLD_OUT
         return capabilities

@@ -17,7 +17,7 @@ from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.outcomes import show_fits
 from sparsecv_mio.search.problems.protocol import Fits, IsExpired, Problems
 from sparsecv_mio.search.state.grid_state import GridState, find_open_gammas
-from sparsecv_mio.search.state.pairs import Aim
+from sparsecv_mio.search.state.pairs import Pair
 from sparsecv_mio.search.steps import (
     ALL_FOLDS,
     FULL_DATA,
@@ -124,13 +124,13 @@ class FoldSupports:
 
     name: ClassVar[str] = "fold supports"
 
-    def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
+    def steps(self, state: GridState, plan: Plan, pair: Pair) -> Iterator[Step]:
         """Yield open folds of a pair that had no local search, a part of them for each thread."""
-        (g, t), size = aim.pair, int(state.context.grid.taus[aim.pair[1]])
-        folds = state.unsearched_folds(aim.pair).tolist() if plan.uses(self.name) else []
+        (g, t), size = pair, int(state.context.grid.taus[pair[1]])
+        folds = state.unsearched_folds(pair).tolist() if plan.uses(self.name) else []
         folds = folds[: plan.steps_of_turn * plan.n_threads]  # with many folds a step would run long
         for part in (folds[i :: plan.n_threads] for i in range(min(plan.n_threads, len(folds)))):
-            starts = tuple(state.warm_start_supports(aim.pair, fold) for fold in part)
+            starts = tuple(state.warm_start_supports(pair, fold) for fold in part)
             yield FoldsStep(self.name, g, (t,), tuple(part), (size,), starts=starts)
 
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:

@@ -50,6 +50,10 @@ class Grid:
     gammas: FloatArray
     taus: IntArray
 
+    def indices_of(self, sizes: Iterable[int]) -> list[int]:
+        """Return the indices of those taus that are among some sizes."""
+        return [t for t, tau in enumerate(self.taus.tolist()) if tau in set(sizes)]
+
     @classmethod
     def of(cls, gammas: Sequence[float], taus: Sequence[int], p: int, restrictions: Restrictions = NONE) -> Grid:
         """Return a checked grid.

@@ -28,7 +28,7 @@ from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.sources.registry import REQUIRED, SOURCES, parse_sources
 from sparsecv_mio.search.sources.weighted_rows import WeightedTrees
 from sparsecv_mio.search.state.attempts import DONE
-from sparsecv_mio.search.state.pairs import Aim, Grid
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.search.steps import Step, idle_steps
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.trees.subsets import UNLIMITED, is_never_expired
@@ -66,7 +66,7 @@ def test_no_fold_is_searched_by_two_steps() -> None:
     do(search, list(InitialSupports().steps(search.state, search.plan, np.ones((1, 1), dtype=bool))))
 
     def steps() -> list[Step]:
-        return list(FoldSupports().steps(search.state, search.plan, Aim((0, 0), np.inf), 0, 1))
+        return list(FoldSupports().steps(search.state, search.plan, (0, 0)))
 
     first, second = steps()
     assert {*first.folds, *second.folds} == set(range(7)) and not set(first.folds) & set(second.folds)

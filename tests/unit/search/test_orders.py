@@ -1,4 +1,4 @@
-"""Every order of squared-error loss ends with the answer of enumeration; the plan has every number it decides by."""
+"""Orders of squared-error loss end with the answer of enumeration; the plan has every number that decides."""
 
 from __future__ import annotations
 
@@ -186,18 +186,38 @@ SIDES: list[tuple[str, dict[str, Any], dict[str, Any], tuple[Any, Any]]] = [  # 
     ("weighs_held_out", {"k": 50, "loss": Loss.LOGISTIC}, {"k": 51, "loss": Loss.LOGISTIC}, (True, False)),
     ("lists_held_out", {"k": 23, "loss": Loss.LOGISTIC}, {"k": 24, "loss": Loss.LOGISTIC}, (False, True)),
     ("leaves_folds_out", {"n": 64 * 24, "k": 24}, {"n": 65 * 24, "k": 24}, (True, False)),
+    ("relaxes_full_data", {"q": 200, "loss": Loss.LOGISTIC}, {"q": 201, "loss": Loss.LOGISTIC}, (True, False)),
 ]
+
+
+def drawn_search(n: int, q: int, k: int, loss: Loss, sizes: list[int]) -> GridSearch:
+    """Return the search of the default question about n rows, q columns and k folds."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, q))
+    y = rng.normal(size=n) if loss.is_quadratic else np.where(X[:, 0] + rng.normal(size=n) > 0.0, 1.0, -1.0)
+    data = standardize(Dataset.from_arrays(X, y), loss=loss)
+    grid = Grid.of([0.1, 1.0], sizes, q)
+    search: GridSearch = new_run(data, make_folds(str(k), data.dataset), grid, method="auto", gap=1e-4, loss=loss)
+    return search
+
+
+def test_winner_first_solves_the_best_estimate_and_then_excludes_other_pairs_by_the_full_data() -> None:
+    search, steps = drawn_search(90, 6, 5, Loss.LOGISTIC, [1, 2, 3, 4, 5]), list[tuple[str, tuple[int, int]]]()
+    through_earlier_orders(search)
+    winner, submit = search.state.bounds().winner, search.executor.submit
+    search.executor.submit = lambda step: (steps.append((step.source, (step.gamma, step.taus[-1]))), submit(step))  # type: ignore
+    for _ in search.turns():
+        pass
+    assert search.state.is_certified() and search.state.bounds().best == winner
+    assert dict.fromkeys(steps[:3]) == dict.fromkeys([("fold supports", winner), ("subproblem trees", winner)])
+    full_data = [at for at, (source, _) in enumerate(steps) if source == "full-data trees"]
+    others = [at for at, step in enumerate(steps) if step[0] == "subproblem trees" and step[1] != winner]
+    assert full_data and others and full_data[0] < others[0]
 
 
 def plan_of(n: int = 60, q: int = 5, k: int = 10, loss: Loss = Loss.SQUARED) -> Plan:
     """Return the plan for the default question about n rows, q columns and k folds."""
-    rng = np.random.default_rng(0)
-    y = rng.normal(size=n) if loss.is_quadratic else np.resize([-1.0, 1.0], n)
-    data = standardize(Dataset.from_arrays(rng.normal(size=(n, q)), y), loss=loss)
-    plan: Plan = new_run(
-        data, make_folds(str(k), data.dataset), Grid.of([0.1, 1.0], [1, 2], q), method="auto", gap=1e-4, loss=loss
-    ).plan
-    return plan
+    return drawn_search(n, q, k, loss, [1, 2]).plan
 
 
 @pytest.mark.parametrize(("setting", "at_most", "beyond", "values"), SIDES)
