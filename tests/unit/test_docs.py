@@ -124,3 +124,16 @@ def test_scripts_that_pages_name_exist() -> None:
             continue
         named = re.findall(r"(?<![\w/])scripts/[\w/]+\.py", page.read_text(encoding="utf-8"))
         assert all((root / script).is_file() for script in named), page
+
+
+def test_the_pages_of_results_are_listed_and_their_scripts_exist() -> None:
+    folder = DOCS.parent / "results"
+    pages = {page.name: page.read_text() for page in folder.glob("*.md")}
+    listed_pages = set(re.findall(r"\]\((\w+\.md)\)", pages.pop("README.md")))
+    assert listed_pages == set(pages)
+    for name, text in pages.items():
+        commands = re.findall(r"^    (?:python (\S+)|\S)", text, re.MULTILINE)
+        assert commands, f"{name} has no command"
+        assert all((DOCS.parent / script).is_file() for script in commands if script), name
+        links = re.findall(r"\]\(([^)#:]+)[^)]*\)", text)
+        assert all((folder / link).exists() for link in links), name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 from engines import ALWAYS_WEAKEST, ENGINES, Place, by_size, patch_all, planned
 from judge import wrong
+from repository import ROOT, syntax
 from runs import new_run, through_earlier_orders
 from slow import slow
 from stops import SetWhenAsked
@@ -167,6 +170,16 @@ def test_the_search_goes_on_where_the_full_data_is_solved(monkeypatch: pytest.Mo
             assert search.state.bounds().is_certified(1e-4), seed
 
 
+SEARCH = ROOT / "sparsecv_mio" / "search"
+ONE_SEARCH = [
+    *(SEARCH / f"{name}.py" for name in ("goals", "steps", "writer")),
+    *SEARCH.glob("grid_*.py"),
+    *(SEARCH / "orders").glob("*.py"),
+    *(SEARCH / "sources").glob("*.py"),
+]
+SIZE = re.compile(r"\b(n|q|p|k|m|data\.n|data\.q|folds\.k|plan\.k)$")
+
+
 SIDES: list[tuple[str, dict[str, Any], dict[str, Any], tuple[Any, Any]]] = [  # a threshold, its two sides, two values
     ("searches_folds_first", {"q": 36}, {"q": 37}, (False, True)),
     ("orders", {"q": 36}, {"q": 37}, (("together",), ("first_supports", "by_size"))),
@@ -225,3 +238,21 @@ def test_a_plan_takes_the_right_side_of_a_threshold(
     setting: str, at_most: dict[str, Any], beyond: dict[str, Any], values: tuple[Any, Any]
 ) -> None:
     assert (getattr(plan_of(**at_most), setting), getattr(plan_of(**beyond), setting)) == values
+
+
+@pytest.mark.parametrize("path", ONE_SEARCH, ids=lambda path: path.name)
+def test_no_other_file_compares_a_size_with_a_number(path: object) -> None:
+    """A threshold on rows, columns or folds is a setting of the plan, with its reason."""
+    tree = syntax(path.read_text(encoding="utf-8"))  # type: ignore[attr-defined]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            sizes = [side for side in sides if SIZE.search(ast.unparse(side))]
+            numbers = [side for side in sides if isinstance(side, ast.Constant) and isinstance(side.value, int | float)]
+            names = [side for side in sides if ast.unparse(side).isupper()]
+            assert not (sizes and (numbers or names)), ast.unparse(node)
+
+
+@pytest.mark.parametrize("path", ONE_SEARCH, ids=lambda path: path.name)
+def test_no_other_file_asks_for_the_loss(path: object) -> None:
+    assert "Loss." not in path.read_text(encoding="utf-8")  # type: ignore[attr-defined]
