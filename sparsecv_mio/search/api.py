@@ -341,7 +341,7 @@ def _solve_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
         record = run_within_limit(
             partial(run_to_record, running, new_method), searching, running.record, running.prepare_answer
         )
-        running.store_end()
+        running.store_end(record)
     data = None if running.context is None else running.context.data
     reported = running.reported if average else None
     if hooks.found is not None and running.reported is not None:

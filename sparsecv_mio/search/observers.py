@@ -534,12 +534,16 @@ class Checkpoint:
     ----------
     failure : SparseCVError or None
         Error of the last write, which does not end the run; None if the write succeeded.
+    has_ended : bool
+        True if the search has ended, so that no run needs to resume it.
 
     Raises
     ------
     BadInput
         If the folder does not exist, or the path is not a regular file.
     """
+
+    has_ended = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         check_place(path, "checkpoint")
@@ -552,21 +556,12 @@ class Checkpoint:
         if time.monotonic() >= self.due and not run.context.deadline.has_expired():
             self.write(run)
 
-    def write(self, run: Watched, ended: bool = False) -> None:
-        """Write the checkpoint; the file is complete at every moment.
-
-        Parameters
-        ----------
-        run : Watched
-            Search to store.
-        ended : bool
-            True if the search has ended, so that no run needs to resume it.
-        """
+    def write(self, run: Watched) -> None:
+        """Write the checkpoint of a search; the file is complete at every moment."""
         begin = time.monotonic()
         state: Archive = dict(run.checkpoint())
-        about = (
-            {"schema": CHECKPOINT_SCHEMA} | make_search_key(run.context, run.name) | ({"ended": True} if ended else {})
-        )
+        about = {"schema": CHECKPOINT_SCHEMA} | make_search_key(run.context, run.name)
+        about |= {"ended": True} if self.has_ended else {}
         state["key"] = np.array(json.dumps(about))
         buffer = io.BytesIO()
         arrays: dict[str, Any] = dict(state)  # numpy before 2.2 would store `allow_pickle` among them

@@ -123,11 +123,18 @@ class RunningSearch:
                 raise CorruptStore(f"checkpoint {question.hooks.resume}: {error}") from None
         return context
 
-    def store_end(self) -> None:
-        """Write a last checkpoint after a limit, once the answer is built, so that everything proved is stored."""
-        if self.keeper is None or self.method is None or not self.deadline.has_expired():
+    def store_end(self, record: Record) -> None:
+        """Write a last checkpoint after a limit, once the answer is built, so that everything proved is stored.
+
+        Parameters
+        ----------
+        record : Record
+            Answer; if its choice and its model are proved, the search has ended although the limit has expired.
+        """
+        if self.keeper is None or self.method is None or self.keeper.has_ended or not self.deadline.has_expired():
             return
         if self.method.carried_on or self.question.hooks.resume is None:
+            self.keeper.has_ended = record.status == "proved" and record.refit.proved
             self.keeper.write(self.method)
 
     def set_method(self, method: Watched) -> None:
@@ -297,9 +304,10 @@ def drive(
         keeper.write(method)
         signals.listen(turn=partial(keeper.visit, method))
     method.run_to_end()
-    ended = not method.context.deadline.has_expired()
-    if keeper is not None and (keeper.failure is not None or ended):
-        keeper.write(method, ended)
+    has_ended = not method.context.deadline.has_expired()
+    if keeper is not None and (keeper.failure is not None or has_ended):
+        keeper.has_ended = has_ended
+        keeper.write(method)
     method.score_reported_pair()
     if reporter is not None:
         reporter.report()

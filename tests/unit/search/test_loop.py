@@ -81,7 +81,7 @@ def test_a_run_that_ended_before_its_first_answers_can_be_resumed(
 def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lost = list[SparseCVError]()
 
-    def fail(self: Checkpoint, run: object, ended: bool = False) -> None:
+    def fail(self: Checkpoint, run: object) -> None:
         self.failure = SparseCVError("disk full")
 
     monkeypatch.setattr(Checkpoint, "write", fail)

@@ -27,7 +27,7 @@ from sparsecv_mio.search.answer.instability import Instabilities
 from sparsecv_mio.search.answer.quick_answer import QuickAnswer, find_quick_answer
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.grid_search import ORDERS
+from sparsecv_mio.search.grid_search import ORDERS, GridSearch
 from sparsecv_mio.search.observers import (
     BegunStep,
     Checkpoint,
@@ -131,8 +131,27 @@ def test_a_last_checkpoint_holds_what_the_answer_says(tmp_path: Path) -> None:
     made.keeper, made.deadline = Checkpoint(tmp_path / "run.ck"), Deadline(0.0, None)
     run.take_turn()
     made.set_method(run)
-    made.store_end()
-    assert np.array_equal(read_checkpoint(tmp_path / "run.ck")[1]["cells.lower"], run.state.cells.lower)
+    made.store_end(record_of(run))
+    key, stored = read_checkpoint(tmp_path / "run.ck")
+    assert np.array_equal(stored["cells.lower"], run.state.cells.lower) and "ended" not in key
+
+
+@pytest.mark.parametrize("expires", ["take_turn", "score_reported_pair"])
+def test_a_certified_answer_ends_its_checkpoint_whenever_the_limit_comes(
+    expires: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit between the last turn and the answer left a checkpoint that a new run took for an unfinished one."""
+    (data, folds, grid), act = drawn(), getattr(GridSearch, expires)
+
+    def act_until_limit(run: GridSearch) -> None:
+        act(run)
+        if run.state.is_certified():
+            run.context.deadline.at = 0.0
+
+    monkeypatch.setattr(GridSearch, expires, act_until_limit)
+    words: dict[str, Any] = {"gammas": grid.gammas, "taus": grid.taus, "time_limit": 60.0, "threads": 1}
+    record = cross_validate(data.dataset, folds, checkpoint=tmp_path / "run.ck", **words)
+    assert record.status == "proved" and read_checkpoint(tmp_path / "run.ck")[0]["ended"]
 
 
 def test_a_gamma_that_was_left_out_gets_supports_and_no_bound() -> None:
