@@ -392,7 +392,8 @@ OPTIONS = {
                "Intercept. fold: estimated in every training set; global: columns and target are centred once, on all "
                "rows; none: no intercept. [fold]", Intercept),
         Option("gap", float, 1e-4, "G",
-               "Relative gap up to which the choice is certified; 0 solves every pair that may be the best.",
+               "Relative gap up to which the answer is certified; with `solve`, 0 solves every pair that may be the "
+               "best.",
                check=_check_gap),
         Option("time_limit", float, None, "S",
                "Stop S seconds after the start (`fit`: after S seconds in the solver), with valid bounds; none: no "
@@ -427,7 +428,8 @@ OPTIONS = {
                Method),
         Option("backend", str, "native", "B",
                "Solver of the MIO problems of joint, algorithm1 and grid; `sparsecv backends` lists them. A backend "
-               "other than native implies --method joint. [native]"),
+               "other than native implies --method joint, and algorithm1 with --at-most, --hierarchy or bounds on "
+               "coefficients. [native]"),
         Option("formulation", str, None, "F",
                "MIO formulation of the backend, such as benders for gurobi. [the first that `sparsecv backends` "
                "lists]"),

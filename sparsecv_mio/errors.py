@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
 from typing import TypeVar
@@ -25,6 +26,36 @@ class BadInput(SparseCVError, ValueError):
     """The data or an option is wrong; the message names the column, row or option and says what to do."""
 
     exit_code = 2
+
+
+class WrongSeparator(BadInput):
+    """A text table seems to be separated by another character than requested."""
+
+
+class UnusableColumns(BadInput):
+    """Columns cannot be used together; the message advises to force some of them out, or to count columns."""
+
+
+@dataclass(eq=False)
+class WrongColumn(BadInput):
+    """A requested column is not in the data, or is not a single column.
+
+    Attributes
+    ----------
+    role : str
+        Role of the column, such as `target`.
+    name : str
+        Requested name.
+    fault : str
+        Rest of the message.
+    """
+
+    role: str
+    name: str
+    fault: str
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.name!r} {self.fault}"
 
 
 class BackendUnavailable(SparseCVError):

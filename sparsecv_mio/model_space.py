@@ -19,7 +19,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 from sparsecv_mio.digits import MOST_NAMED, abbreviate_list, quoted_name
-from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.errors import BadInput, UnusableColumns, did_you_mean
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 from sparsecv_mio.units import GAMMA_RANGE, exceeds_double
 
@@ -731,7 +731,7 @@ class Restrictions:
                    COEF_BOUNDS: [bounds.feature for bounds in self.coef_bounds]}  # fmt: skip
         for option, features in bounded.items():
             for j in sorted(_find_positions([name for name in features if name != ALL], place, option) & seen):
-                raise BadInput(
+                raise UnusableColumns(
                     f"{option}, count: column {names[j]!r} is a level of a factor, whose coefficients are deviations "
                     'and have no sign; give count="columns"'
                 )
@@ -759,7 +759,7 @@ class Restrictions:
         for name, (low, high) in shaped.bounds.items():
             if low > high or low == high == 0.0:
                 option = "nonnegative" if name in signs[0] else "nonpositive"
-                raise BadInput(
+                raise UnusableColumns(
                     f"{option}, {COEF_BOUNDS}: the bounds of {name!r} allow no coefficient except 0; exclude this "
                     f"feature by force_out={json.dumps([name])}"
                 )

@@ -98,8 +98,8 @@ def batch(
     if clean:
         _remove(place.stale(), quiet)
     run = partial(run_batch, tasks, place, workers=processes, scheduler=scheduler, retry=retry)
-    finished = [outcome for outcome in place.read_outcomes(tasks) if not retry or outcome.state == "done"]
-    counted = TaskCounts(len(tasks), (outcome.state for outcome in finished), None if scheduler else processes)
+    finished = (outcome.state for outcome in place.read_outcomes(tasks) if not retry or outcome.state == "done")
+    counted = TaskCounts(len(tasks), finished, None if scheduler else processes)
     return _run_tasks(tasks, place, run, counted, quiet, progress_json)
 
 

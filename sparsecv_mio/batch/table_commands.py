@@ -240,7 +240,7 @@ def table(
     row_labels, column_labels = (make.labels(frame, names, chosen.names) for names in (by_row, by_column))
     cells = make.summarise(frame, row_labels, column_labels, tuple(wanted), aggregate)
     numbers = ", ".join(map(chosen.words, wanted))
-    cells = replace(cells, notes=(f"numbers: {numbers}, {aggregate.removesuffix('-se')}", *cells.notes))
+    cells = replace(cells, notes=(f"{aggregate.removesuffix('-se')} of {numbers}", *cells.notes))
     if overall:
         cells = make.with_overall(cells, geometric=chosen.relative is not None)
     if kind == CSV:

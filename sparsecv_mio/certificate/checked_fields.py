@@ -86,6 +86,8 @@ class VerifyReport:
         Treatment of every field: `recomputed`, `bounded: ` with the parts that bound it, or `read`.
     read_numbers : tuple of str
         Descriptions of numbers of the table that can be neither recomputed nor bounded.
+    is_optimality_open : bool
+        True if this verification could not prove that the models are optimal.
     """
 
     verified: tuple[str, ...]
@@ -94,6 +96,7 @@ class VerifyReport:
     caveat: str = ""
     fields: tuple[tuple[str, tuple[str, ...]], ...] = ()
     read_numbers: tuple[str, ...] = ()
+    is_optimality_open: bool = False
 
     @property
     def ok(self) -> bool:
@@ -318,6 +321,7 @@ class Checks:
             tuple(self.verified), (*self.reread, *only_read), tuple(self.failures),
             "; ".join(filter(None, (self.caveat, unproved))),
             tuple((words, tuple(names)) for words, names in treated), tuple(self.read_numbers),
+            bool(self.caveat),
         )  # fmt: skip
 
     def _group_by_treatment(self, paths: list[str]) -> list[tuple[str, list[str]]]:

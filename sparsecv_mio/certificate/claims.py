@@ -235,7 +235,7 @@ def _words(checks: Checks, record: Record) -> None:
     of_classes = record.classes is not None or request.positive is None
     checks.require(of_classes, "request.positive", "is given although the loss is not logistic")
     checks.require(set(request.oracles or ()) <= set(Oracle), "request.oracles", _list_allowed_values(Oracle))
-    checks.mark_bounded_fields("request.loss", "request.model")
+    checks.mark_bounded_fields("request.loss", "data.loss", "request.model")
 
 
 def _list_allowed_values(words: Iterable[str]) -> str:

@@ -21,7 +21,7 @@ from sparsecv_mio.data.loss_targets import as_counts, encode_classes, expand_tri
 from sparsecv_mio.data.readers import read_with_options
 from sparsecv_mio.data.reading_options import STRICT, Applied, Reading
 from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weighted_rows, weights_of, with_class_weight
-from sparsecv_mio.errors import BadInput, CorruptStore, MissingFile
+from sparsecv_mio.errors import BadInput, CorruptStore, MissingFile, WrongColumn, WrongSeparator
 from sparsecv_mio.files import check_readable
 from sparsecv_mio.targets import TargetColumns
 
@@ -182,14 +182,15 @@ def read_again(path: Any, info: DataInfo, aux: Sequence[str] = (), reading: Mapp
     if not isinstance(path, str | Path):
         try:
             return read_frame(path, wanted, how)
-        except BadInput as error:
-            lacks_target = str(error).startswith(f"target {info.target!r} is not in the data")
-            separate = f"; give X and y as Dataset.from_arrays(X, y, target={info.target!r})" if lacks_target else ""
-            raise BadInput(f"{error}{separate}") from None
+        except WrongColumn as error:
+            if error.role != "target":
+                raise
+            separate = f"; give X and y as Dataset.from_arrays(X, y, target={info.target!r})"
+            raise WrongColumn(error.role, error.name, f"{error.fault}{separate}") from None
     try:
         data = read_with_options(path, replace(wanted, index=how.index_col), how)
-    except BadInput as error:
-        if applied is None or any((reading or {}).values()) or "seems to be separated by" not in str(error):
+    except WrongSeparator:
+        if applied is None or any((reading or {}).values()):
             raise
         raise BadInput(
             f"file {str(path)!r} has a different layout from the data of the record (separator {how.sep!r}): "
@@ -259,7 +260,7 @@ def rows_and_folds_of_record(record: Record, data: Any, folds: AnyFolds | None =
 FROM_PYTHON = ("labels", "splitter:")  # specs of folds that no text describes
 
 
-def came_from_python(folds: FoldInfo | FoldPlan) -> bool:
+def is_from_python(folds: FoldInfo | FoldPlan) -> bool:
     """Return True if folds came from labels, pairs or a splitter, so that no text describes them."""
     return folds.spec.startswith(FROM_PYTHON)
 
@@ -286,7 +287,7 @@ def folds_again(info: FoldInfo, dataset: Dataset, folds: AnyFolds | None = None)
         plan = make_folds(folds, dataset, info.seed or 0)
         lacks_mark = dataset.weights is not None and info.spec == plan.spec + WEIGHTED
         return replace(plan, spec=info.spec) if lacks_mark else _name_as_in_record(plan, info)
-    if came_from_python(info):
+    if is_from_python(info):
         raise BadInput(
             f"folds: those of this record ({info.spec!r}) were made in Python, and the record does not describe them; "
             "in Python pass them again, as in sc.verify(record, data, folds=...)"
@@ -308,7 +309,7 @@ def with_classes_as_in_folds(info: FoldInfo, dataset: Dataset) -> Dataset:
     dataset : Dataset
         The data.
     """
-    if not dataset.are_classes_swapped or "stratified:" not in info.spec or came_from_python(info):
+    if not dataset.are_classes_swapped or "stratified:" not in info.spec or is_from_python(info):
         return dataset
     as_coded = replace(dataset, are_classes_swapped=False)
     older = make_folds(info.spec, replace(as_coded, classes=None), info.seed or 0)
@@ -317,7 +318,7 @@ def with_classes_as_in_folds(info: FoldInfo, dataset: Dataset) -> Dataset:
 
 def _name_as_in_record(plan: FoldPlan, info: FoldInfo) -> FoldPlan:
     """Return a plan with the spec of the record if it has the same folds, which pairs and a splitter may both give."""
-    same = came_from_python(info) and came_from_python(plan) and plan.digest == info.digest
+    same = is_from_python(info) and is_from_python(plan) and plan.digest == info.digest
     return replace(plan, spec=info.spec) if same else plan
 
 

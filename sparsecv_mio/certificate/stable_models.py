@@ -49,7 +49,8 @@ def check_stability(checks: Checks, record: Record, design: Design, level: Enume
     checks.mark_bounded_fields(*BOUNDS, "request.stability")
     if not tried:
         checks.leaves(BOUNDS_READ, *BOUNDS)
-    if not checks.end_part("the instability, and the pair chosen by --stability, agree with the table"):
+    chosen = ", and the pair chosen by --stability, agree" if requested else " agrees"
+    if not checks.end_part(f"the instability{chosen} with the table"):
         return
     n_compared = 0
     if _check_refitted_changes(checks, record, design, stable, level) and tried:

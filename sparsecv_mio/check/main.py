@@ -215,7 +215,8 @@ class Check:
         if "left" in head:
             sizes, counts = sorted(map(len, scored)), np.bincount(sum(scored, []), minlength=data["n"])
             times = "once" if (counts == 1).all() else f"{counts.min()} to {counts.max()} times"
-            rows = f"with {sizes[0]} to {sizes[-1]} rows each; each row is scored {times}"
+            extent = " to ".join(map(str, sorted({sizes[0], sizes[-1]})))
+            rows = f"with {extent} rows each; each row is scored {times}"
             words.append(f"folds: {len(sizes)}, {rows}{self._describe_partition(scored)}")
         words.append(
             f"trees: {len(self.folds.trees)}, their {leaves} leaves cover all supports, and every bound is valid"
@@ -251,7 +252,10 @@ class Check:
         _proved_interval(claim, low, high, "the claim")
         cells = ", ".join(f"{SAID[by]} {count}" for by, count in self.folds.by.items())
         words.append(f"subproblems (pair x fold): {len(self.grid) * len(self.folds.left)}")
-        words.append(f"bounds on subproblems: {cells} (a subproblem has several bounds or none)")
+        words.append(
+            f"bounds on subproblems, by kind: {cells} (one subproblem may have bounds of several kinds; the error of a "
+            "subproblem without a bound counts as at least 0)"
+        )
         quote = "quote this bound; the claim of the proof,"
         words.append(
             f"proved: every CV error of the grid is at least {float(low)!r} ({quote} {claim['lower']!r}, follows)"

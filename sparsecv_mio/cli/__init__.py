@@ -110,7 +110,7 @@ class LazyCommands(TyperGroup):
             raise Interrupted(INTERRUPTED) from None
         except BadInput as error:
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
-            raise type(error)(with_dashes(str(error), _option_words(command))) from None
+            raise BadInput(with_dashes(str(error), _option_words(command))) from None
 
 
 @cache
@@ -212,18 +212,17 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
 
 def _explain_usage_error(error: Exception) -> str:
     """Return the message for a usage error."""
-    message = str(error.format_message())  # type: ignore[attr-defined]
-    unknown = getattr(error, "option_name", None) if hasattr(error, "possibilities") else None
-    if unknown is not None:
-        message = f"no option {unknown}{_elsewhere(unknown, error) or did_you_mean(unknown, _command_options(error))}"
-    if message.startswith("Missing "):
-        names, where = message.split(maxsplit=2)[2].rstrip("."), error.ctx.command_path  # type: ignore[attr-defined]
-        missed = names.partition(" / ")[0].strip("'")  # an option with a short name is quoted twice
-        help_ = getattr(getattr(error, "param", None), "help", "") or ""
-        help_ = help_.partition(" [")[0]
-        meant = f" ({help_[0].lower()}{help_[1:].rstrip('.')})" if help_ and missed.startswith("--") else ""
-        message = f"{missed} is missing{meant}; see `{where} --help`"
-    return _explain_extra_argument(message, error) if "unexpected extra argument" in message else message
+    given: Any = error
+    if hasattr(given, "possibilities"):  # an unknown option
+        unknown = given.option_name
+        return f"no option {unknown}{_elsewhere(unknown, error) or did_you_mean(unknown, _command_options(error))}"
+    if hasattr(given, "param_type"):  # a missing option or argument
+        option, missed, meant = given.param, given.param.metavar, ""
+        if option.param_type_name == "option":
+            missed, meaning = option.opts[0], option.help.partition(" [")[0].rstrip(".")
+            meant = f" ({meaning[0].lower()}{meaning[1:]})"
+        return f"{missed} is missing{meant}; see `{given.ctx.command_path} --help`"
+    return str(given.format_message())
 
 
 def _command_options(error: Exception) -> list[str]:
@@ -252,17 +251,6 @@ def _elsewhere(option: str, error: Exception) -> str:
         if (commands := takers(name)) and not set(ours) & set(own):
             return f" of `{here}`; the equivalent option is {name} of {abbreviate_list(commands)}"
     return ""
-
-
-def _explain_extra_argument(message: str, error: Exception) -> str:
-    """Return the error for too many arguments, with the arguments that the command accepts."""
-    if "--data" in _command_options(error):
-        return f"{message}; give the data of the record as --data FILE"
-    context = error.ctx  # type: ignore[attr-defined]
-    arguments = [one for one in context.command.params if one.param_type_name == "argument"]
-    taken = " ".join(one.metavar or one.name.upper() for one in arguments) or "only options"
-    more = message.rpartition("(")[2].rstrip(").")
-    return f"{context.command_path}: this command takes {taken}; remove {more}"
 
 
 def _say(message: str, code: int) -> int:

@@ -265,8 +265,8 @@ class PanelledCommand(TyperCommand):
         Raises
         ------
         BadInput
-            If the value of an option is the name of the next one, since the value was forgotten, or an option with a
-            single value is repeated.
+            If the value of an option is the name of the next one, since the value was forgotten, an option with a
+            single value is repeated, or there are too many arguments.
         """
         words = args[: args.index("--") if "--" in args else None]
         if HELP_ALL in words:
@@ -280,7 +280,12 @@ class PanelledCommand(TyperCommand):
                     f"{word}: the value is missing, because {value} follows, which is read as an option; if it is a "
                     f"file, write ./{value}"
                 )
-        given = self.make_parser(ctx).parse_args(args=[*args])[2]
+        _, extra, given = self.make_parser(ctx).parse_args(args=[*args])
+        if extra:
+            arguments = (str(option.metavar) for option in self.params if option.param_type_name == "argument")
+            taken = " ".join(arguments) or "only options"
+            advice = "; give the data of the record as --data FILE" if "--data" in options else ""
+            raise BadInput(f"{ctx.command_path}: this command takes {taken}; remove {' '.join(extra)}{advice}")
         for option in dict.fromkeys(given):
             count, has_one_value = given.count(option), not getattr(option, "is_flag", True)
             if count > 1 and has_one_value and not option.multiple:

@@ -527,7 +527,7 @@ def _with_dashes(inspection: Inspection) -> Inspection:
 
 @with_declared_options()
 def backends(
-    json: str | None = None,
+    json: str | None = option(None, "FILE", "Write the tables to this file as JSON; - is standard output. [none]"),
     verbose: bool = option(
         False, "", "Also show the folder of compiled kernels, and whether the compiled kernels of the package are used."
     ),

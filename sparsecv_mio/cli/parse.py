@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, get_args
 
-from sparsecv_mio.errors import BadInput, SparseCVError, match_keyword
+from sparsecv_mio.errors import BadInput, SparseCVError, UnusableColumns, match_keyword
 from sparsecv_mio.model_space import (
     EVERY_FACTOR,
     Restrictions,
@@ -26,14 +26,13 @@ from sparsecv_mio.model_space import (
 
 IN_PYTHON = {"taus": "tau", "gammas": "gamma"}
 PLACES = (  # of the name of an option in a message: "gap: 2 is ...", "tau 99 is ...", "... requires method grid"
-    re.compile(r"^([a-z][a-z_-]*)(?=:| ['\d.-]| [^ ]+:)"),
+    re.compile(r"^([a-z][a-z_-]*)(?=:| ['\d.-]| [^ ]+:|, [a-z_-]+: )"),
+    re.compile(r"(?<=, )([a-z][a-z_-]*)(?=: )"),  # of two options that contradict each other
     re.compile(r"(?<= requires )([a-z][a-z_-]*)(?= [a-z])"),
     re.compile(r"(?<= not supported with )([a-z][a-z_-]*)(?=[ ;,])"),
     re.compile(r"(?<=: )([a-z][a-z_-]*)(?= requires )"),
     re.compile(r"(?<=; )([a-z][a-z_-]*)(?=(?: [^ ]+)?: requires )"),
 )
-NAME = re.compile(r"^([a-z][a-z_-]*)")
-TWO_NAMES = re.compile(r"^[a-z][a-z_-]*, [a-z][a-z_-]*(?=: )")  # options that contradict each other
 GIVEN = re.compile(r"""\b([a-z][a-z_]*)=(\[(?:"(?:[^"\\]|\\.)*"(?:, )?)+\]|"(?:[^"\\]|\\.)*"|False|\d+)(?![\w(])""")
 
 
@@ -75,8 +74,6 @@ def with_dashes(message: str, options: Collection[str]) -> str:
         return f"{word} {shlex.quote(str(value))}"
 
     message = GIVEN.sub(rewrite_setting, message)
-    if two := TWO_NAMES.match(message):
-        message = TWO_NAMES.sub(", ".join(NAME.sub(rewrite_name, name) for name in two[0].split(", ")), message)
     for place in PLACES:
         message = place.sub(rewrite_name, message)
     return message
@@ -206,8 +203,8 @@ def advice_with_reference(levels: Collection[str]) -> Iterator[None]:
     """
     try:
         yield
-    except BadInput as error:
-        if not levels or "force_out=" not in str(error) and "count=" not in str(error):
+    except UnusableColumns as error:
+        if not levels:
             raise
         raise BadInput(f"{error}; leave out --reference with --force-out or --count columns") from None
 

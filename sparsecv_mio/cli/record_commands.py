@@ -157,7 +157,8 @@ def verify(
     data: DataFile,
     *,
     reading: Given,
-    full: bool = option(False, "", "List every field that lies within recomputed bounds, with these bounds."),
+    full: bool = option(False, "", "List every field that is not recomputed but lies within bounds, and the checks "
+                                   "that bound it."),
     quiet: bool = option(False, "", "Print only fields that disagree or could not be verified.", also="-q"),
 ) -> int:  # fmt: skip
     """Check a record against the data.
@@ -197,7 +198,7 @@ def _advise_proof(stored: StoredRecord, dataset: Dataset, report: VerifyReport) 
     from sparsecv_mio.certificate.restrictions import restrictions_of
     from sparsecv_mio.proofs.proof_writing import refuse_unsupported_record
 
-    if isinstance(stored, NearRecord | CommonRecord) or "not verified (p >" not in report.caveat:
+    if isinstance(stored, NearRecord | CommonRecord) or not (report.is_optimality_open and stored.loss.is_quadratic):
         return ""
     command = "solve" if isinstance(stored, Record) else "path" if isinstance(stored, PathRecord) else "fit"
     advice = f"`{command} --proof PROOF` and `sparsecv check PROOF DATA` verify optimality for any number of features"
@@ -206,7 +207,7 @@ def _advise_proof(stored: StoredRecord, dataset: Dataset, report: VerifyReport) 
     except OutOfTime:
         return f"{advice}, if the search ends with a certified choice"
     except BadInput as error:
-        reason, restrictions = str(error).partition("; leave out one of the two")[0], restrictions_of(stored)
+        reason, restrictions = str(error).partition("; ")[0], restrictions_of(stored)
         comparison = "; a search with another --backend is an independent comparison" if restrictions else ""
         return f"no proof can verify the optimality of this record ({reason}){comparison}"
     return advice

@@ -188,7 +188,7 @@ class SolveRequest:
         """The requested interval of gammas, or else the requested gammas; None and None by default."""
         every = None if self.gamma is None else model_space.interval(self.gamma)
         if self.nested is not None and every is not None:
-            raise BadInput(f"--nested: requires a grid of gammas LO:HI:COUNT, not the interval {every}")
+            raise BadInput(f"--nested: requires a grid of gammas, not the interval {every}; give values or LO:HI:COUNT")
         return every, None if self.gamma is None or every is not None else model_space.gammas(self.gamma)
 
     def check_outputs(self, data: str) -> None:
@@ -332,7 +332,7 @@ def _prepare(data: str, request: SolveRequest, stop: StopSignal) -> tuple[_Searc
     how = SearchOptions.of(**request.search_options, restrictions=parse.restrictions(**request.restrictions))
     shown_against = parse.reference(request.reference, how)
     if every is not None and shown_against:
-        raise BadInput(f"reference: requires a grid of gammas LO:HI:COUNT, not the interval {every}")
+        raise BadInput(f"reference: requires a grid of gammas, not the interval {every}; give values or LO:HI:COUNT")
     if every is not None:
         check_interval(every, how, Hooks(**request.stored, scheduler=request.scheduler))
     for words in () if request.quiet else describe_deprecated_options(how):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from numbers import Integral
 
 from sparsecv_mio.digits import MOST_NAMED, abbreviate_list, quoted_name
-from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.errors import BadInput, WrongColumn, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -201,9 +201,9 @@ def _column(names: tuple[str, ...], given: str, role: str) -> int:
 def _position(names: tuple[str, ...], name: str, role: str) -> int:
     if name not in names:
         if all(item.strip() in names for item in name.split(",")):
-            raise BadInput(f"{role} {name!r} is the name of several columns; give a list of names")
+            raise WrongColumn(role, name, "is the name of several columns; give a list of names")
         near = did_you_mean(name, names)
-        raise BadInput(f"{role} {name!r} is not in the data{near}; the columns are {_list_names(names)}")
+        raise WrongColumn(role, name, f"is not in the data{near}; the columns are {_list_names(names)}")
     return names.index(name)
 
 

@@ -30,7 +30,7 @@ from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading
 from sparsecv_mio.data.text_tables import PACKED, TEXT
 from sparsecv_mio.data.weights import apply_weight_column, note_rows_of_weight_0, weight_columns, weighted, weights_of
 from sparsecv_mio.declared_options import keywords_are
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, WrongColumn
 from sparsecv_mio.files import check_numbers, check_unpacked_size, reason, special
 from sparsecv_mio.targets import NO_TARGET_COLUMNS, TargetColumns
 
@@ -698,13 +698,11 @@ def _name_option_of_column(columns: Mapping[str, Sequence[str]]) -> Iterator[Non
     """Name the option that requests a missing column, instead of all options that may request columns."""
     try:
         yield
-    except BadInput as error:
-        for option, names in columns.items():
-            for name in names:
-                begin = f"{Wanted.role} {name!r} "
-                if str(error).startswith(begin):
-                    raise BadInput(f"{option}: column {name!r} {str(error).removeprefix(begin)}") from None
-        raise
+    except WrongColumn as error:
+        option = next((option for option, names in columns.items() if error.name in names), None)
+        if error.role != Wanted.role or option is None:
+            raise
+        raise WrongColumn(f"{option}: column", error.name, error.fault) from None
 
 
 def split_rows(

@@ -882,9 +882,9 @@ CODES = frozenset({  # numbers that may be missing-value codes
 def find_code(numbers: FloatArray) -> float | None:
     """Return a number, such as -999 or 99.9, that may be a missing-value code, because all others are far from it.
 
-    The distance must exceed the range of the other numbers; for 99, which occurs more often as a normal value, it must
-    exceed three times the range, and for 9 be at least 3. These numbers are only named, never read as missing without
-    a request.
+    The distance must exceed the range of the other numbers. For 99, which occurs more often as a normal value, it must
+    exceed three times the range. For codes between -10 and 10, such as 9 and -1, it must also be at least 3. These
+    numbers are only named, never read as missing without a request.
 
     Parameters
     ----------
@@ -897,15 +897,17 @@ def find_code(numbers: FloatArray) -> float | None:
     (-999.0, None)
     >>> find_code(np.array([1.0, 5.0, 9.0, 3.0])), find_code(np.array([-1.0, 0.0, 1.0, 1.0]))
     (9.0, None)
-    >>> find_code(np.array([6.0, 7.0, 9.0, 6.0]))
+    >>> find_code(np.array([6.0, 7.0, 9.0, 6.0])), find_code(np.array([1.0, 1.0, 2.0, -1.0, 2.0]))
+    (None, None)
     """
     for value in (numbers.min(), numbers.max()) if numbers.size else ():
         if float(value) in CODES:
             others = numbers[numbers != value]
             width = float(np.ptp(others)) if others.size > 2 else 0.0
-            least = max(width * (3.0 if abs(value) == 99.0 else 1.0), 3.0 if abs(value) == 9.0 else 0.0)
+            least = width * (3.0 if abs(value) == 99.0 else 1.0)
             distance = float(np.abs(others - value).min(initial=np.inf))
-            if width > 0.0 and (distance > least or (distance == least and 9.0 <= abs(value) < 99.0)):
+            is_far = distance > least or (distance == least and 9.0 <= abs(value) < 99.0)
+            if width > 0.0 and is_far and (distance >= 3.0 or abs(value) >= 10.0):
                 return float(value)
     return None
 

@@ -28,7 +28,7 @@ from sparsecv_mio.data.columns import RawTable, TextColumns, is_unreadable
 from sparsecv_mio.data.number_format import is_number, to_numpy
 from sparsecv_mio.data.reading_options import STRICT, Reading
 from sparsecv_mio.digits import MOST_NAMED, several
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, WrongSeparator
 from sparsecv_mio.files import check_numbers, check_unpacked_size
 
 LONGEST_LINE = 1 << 28
@@ -255,7 +255,7 @@ def _check_first_lines(table: TextTable, wanted: Wanted) -> None:
             f"the names of its columns; give {skip}{option and f' and {option}'}"
         )
     if option:
-        raise BadInput(f"file {str(table.path)!r} seems to be separated by {MARKS[mark][0]}; give {option}")
+        raise WrongSeparator(f"file {str(table.path)!r} seems to be separated by {MARKS[mark][0]}; give {option}")
 
 
 def _find_header(table: TextTable, separator: str, expected: set[str]) -> HeaderPlace | None:

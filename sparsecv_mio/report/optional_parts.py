@@ -23,7 +23,8 @@ from sparsecv_mio.report.coefficients import against, requested_references
 from sparsecv_mio.report.document import ReportTable, report_table
 from sparsecv_mio.report.layout import gap_in_words, join_names, mark_estimate, print_table, say
 from sparsecv_mio.report.record_words import search_space, within_restrictions
-from sparsecv_mio.units import ACCURATE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, TINY
+from sparsecv_mio.words import NATIVE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -526,6 +527,24 @@ def source_table(record: Record) -> ReportTable | None:
     return report_table(caption, heads, rows, words=1) if rows else None
 
 
+def print_external_solver(console: Console, record: Record) -> None:
+    """Print the solver of `--backend`, its share of the work and its tolerance; nothing for the native engine."""
+    solver, sources = record.request.backend, record.work.sources
+    if solver in (None, NATIVE):
+        return
+    from sparsecv_mio.formulation.backends.contract import TRUST  # loads the interface of solvers
+
+    own = [work for work in sources if work.source == f"MIOs of {solver}"]
+    n_problems, closed = sum(work.problems for work in own), sum(work.gap_closed for work in own)
+    share = sum(work.seconds for work in own) / max(sum(work.seconds for work in sources), TINY)
+    say(
+        console,
+        f"solver {solver}: {several(n_problems, 'MIO problem')}, {share:.0%} of the search time, {closed:.0%} of the "
+        f"closed gap; a list of near-optimal supports covers its tolerance of {TRUST:g}, so the gap may be smaller",
+        style="dim",
+    )
+
+
 def print_plan(console: Console, record: Record) -> None:
     """Print the settings that differ from their defaults, and disabled switches, if the search had a reader of them.
 
@@ -543,8 +562,8 @@ def print_plan(console: Console, record: Record) -> None:
     rows = [(setting.name, _value_in_words(setting), setting.reason) for setting in changed]
     say(console, "settings of the search plan that differ from their defaults", style="bold")
     print_table(console, ("setting", "value", "meaning"), rows, text=("setting", "value", "meaning"))
-    off = [setting.name for setting in used if setting.setting is False]
-    say(console, f"settings that are off: {', '.join(off)}", style="dim")
+    off = ", ".join(setting.name for setting in used if setting.setting is False)
+    say(console, f"switches that are off (the field work.plan of the record explains them): {off}", style="dim")
 
 
 def settings_used(record: Record) -> list[PlanSetting]:
@@ -562,6 +581,7 @@ def settings_used(record: Record) -> list[PlanSetting]:
 def _value_in_words(setting: PlanSetting) -> str:
     """Return the value of a setting with its unit."""
     value, unit = setting.setting, "" if setting.unit in ("-", "name", "names") else f" {setting.unit}"
+    unit = unit.removesuffix("s") if value == 1 else unit
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, tuple):

@@ -14,7 +14,7 @@ import numpy as np
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, PathRecord, Surface
 from sparsecv_mio.certificate.parts import ChosenFolds
-from sparsecv_mio.certificate.read_back import AnyRecord, adapt_to_record_loss, came_from_python, weighted_again
+from sparsecv_mio.certificate.read_back import AnyRecord, adapt_to_record_loss, is_from_python, weighted_again
 from sparsecv_mio.certificate.records import Least, PathRow, Record
 from sparsecv_mio.certificate.restrictions import restrictions_of
 from sparsecv_mio.data.dataset import Dataset
@@ -691,7 +691,7 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
 
 def _held_out_if_any(record: Record, data: Dataset | None) -> PredictedClasses | None:
     """Return the held-out rows of a logistic record; None without data or if the folds cannot be rebuilt."""
-    if data is None or record.classes is None or came_from_python(record.folds):
+    if data is None or record.classes is None or is_from_python(record.folds):
         return None
     return PredictedClasses.from_record(record, data)
 

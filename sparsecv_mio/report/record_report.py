@@ -13,7 +13,7 @@ from pathlib import Path
 from sparsecv_mio.certificate.checked_fields import MOST_FITS
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, PathRecord
 from sparsecv_mio.certificate.parts import NESTED_WARNING, DataInfo, GridRequest, ReadingInfo, versions
-from sparsecv_mio.certificate.read_back import AnyRecord, came_from_python
+from sparsecv_mio.certificate.read_back import AnyRecord, is_from_python
 from sparsecv_mio.certificate.records import EITHER_SIDE, NO_AVERAGE, Record
 from sparsecv_mio.certificate.restrictions import adjustment_columns, restrictions_of
 from sparsecv_mio.data.dataset import Dataset
@@ -828,7 +828,7 @@ def _verify(record: AnyRecord, name: str, file: str) -> tuple[Block, ...]:
         f"was recomputed. {subsets} For any number of features, `solve --proof PROOF` writes a proof of the lower "
         "bound on the CV error of all pairs; the command `check` verifies this proof."
     )
-    if isinstance(record, Record | CommonRecord) and came_from_python(record.folds):
+    if isinstance(record, Record | CommonRecord) and is_from_python(record.folds):
         again = "The folds came from Python; pass them again, as given to `solve`."
         call = f"sc.verify(sc.read_record({name!r}), data, folds=folds).raise_if_failed()"
         return Sentences((words, again)), Commands("python", ("import sparsecv_mio as sc", call))

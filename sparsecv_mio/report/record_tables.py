@@ -99,6 +99,7 @@ def print_answer(
         _print_outer_folds(console, record.nested)
     say(console, size_rows.title_of_sizes(record), style="bold")
     _print_sizes(console, record, full)
+    optional_parts.print_external_solver(console, record)
     if full:
         say(console, methods_line(record.work.engine))
         optional_parts.print_plan(console, record)
@@ -164,10 +165,12 @@ def interval_lines(record: records.Record) -> list[str]:
     if record.continuous is None:
         return []
     pieces = record.continuous.pieces
-    bounded, easy = sum(piece.lower > 0.0 for piece in pieces), sum(piece.supports is None for piece in pieces)
-    partition = f"{several(len(pieces), 'piece')} of the interval of gamma (over all tau)"
-    known = "each with" if bounded == len(pieces) else f"{bounded:,} with"
-    lines = [f"{partition}, {known} a lower bound above 0; {easy:,} of these bounds come from training losses alone"]
+    open_ones, easy = sum(piece.lower <= 0.0 for piece in pieces), sum(piece.supports is None for piece in pieces)
+    lines = [
+        f"the interval of gamma is split into {several(len(pieces), 'piece')} (over all tau); "
+        f"{easy:,} of their lower bounds come from training losses alone"
+        f"{f'; {open_ones:,} have no lower bound above 0' if open_ones else ''}"
+    ]
     target = (1.0 - record.request.gap) * record.upper
     is_open = [piece for piece in pieces if piece.lower < target and record.status != "proved"]
     if is_open:
@@ -601,7 +604,7 @@ def print_verification(
     brief : bool
         True to print only the verdict and disagreements.
     full : bool
-        True to list every bounded field with its bound, not only their number.
+        True to list every bounded field with the checks that bound it, not only their number.
     hint : str
         Advice on another check of the record; empty if there is none.
     """
@@ -620,12 +623,12 @@ def print_verification(
 
 
 def _bounded_fields(report: VerifyReport, full: bool) -> list[str]:
-    """Return the bounded fields with their bounds, or only their number."""
+    """Return the bounded fields with the checks that bound them, or only their number."""
     bounded = [(how, names) for how, names in report.fields if how not in ("recomputed", "read")]
     if full:
-        return [f"{', '.join(names)}: {how.removeprefix('bounded: ')}" for how, names in bounded]
+        return [f"{', '.join(names)}; by: {how.removeprefix('bounded: ')}" for how, names in bounded]
     count = sum(len(names) for _, names in bounded)
-    return [f"{count} more fields of the record lie within recomputed bounds (--full lists them)"] if bounded else []
+    return [f"{count} more fields lie within bounds from these checks (--full lists fields and checks)"] * bool(bounded)
 
 
 def _describe_fields(fields: str) -> str:

@@ -68,7 +68,7 @@ class Plan:
     order_of_pairs: str = _setting("given_pairs", "name", "all", "order used if the goal is not a certified choice")
     n_threads: int = _setting(1, "threads", "all", "number of threads (--threads)")
     solver: str = _setting(NATIVE, "name", "full-data trees, subproblem trees",
-        "solver of the MIO problems (--backend)")
+        "solver of the MIO problems (--backend); an external solver is trusted to 2e-6 of the scale of the objective")
     mio_budget: int = _setting(UNLIMITED, "MIOs", "all", "maximum number of MIO problems (--mio-budget)")
     counts_mios: bool = _setting(False, "-", "all", "solve each subproblem by one MIO problem, without a node limit")
     waits_for_all: bool = _setting(False, "-", "all",
@@ -137,7 +137,7 @@ class Plan:
     node_growth: int = _setting(4, "ratio",
         "by_size, full-data trees, held-out lists, subproblem trees, together, weighted trees",
         "ratio of the node limits of successive trees of a subproblem; at most a third of the nodes are repeated")
-    max_tries: int = _setting(30, "tries", "all",
+    max_tries: int = _setting(30, "trees", "all",
         "maximum number of trees of a subproblem; the last of them has no node limit")
     look_nodes: int = _setting(FIRST_LOOK, "nodes", "by_size, full-data trees, together",
         "node limit of the short full-data trees at every pair")
@@ -154,7 +154,7 @@ class Plan:
         "maximum number of supports of a size that are tried in every fold")
     first_weighted_nodes: int = _setting(FIRST_LOOK // ROUND_GROWTH, "nodes", "weighted trees",
         "node limit of the first tree with weighted held-out rows")
-    max_weighted_tries: int = _setting(3, "tries", "weighted trees",
+    max_weighted_tries: int = _setting(3, "trees", "weighted trees",
         "maximum number of weighted trees of a subproblem; one more tree would have 65,536 nodes")
     least_missing: float = _setting(0.05, "share", "weighted trees",
         "a fold gets a weighted tree only if its bound may rise by more than this share of the rise that the pair "

@@ -46,7 +46,7 @@ def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) 
     refused += ["backend"] if options.backend != NATIVE else []
     refused += [name for name in HOOKS_OF_GRIDS if getattr(hooks, name) is not None]
     for name in refused[:1]:
-        raise BadInput(f"{named}: {name} requires a grid LO:HI:COUNT, not an interval")
+        raise BadInput(f"{named}: {name} requires a grid of gammas, not an interval; give values or LO:HI:COUNT")
     if not options.gap > 0.0:
         raise BadInput(f"{named}: gap 0 is not supported with an interval; give a positive gap")
 

@@ -45,7 +45,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.reading_options import ABSENT
 from sparsecv_mio.data.standard import StandardData, find_constant_columns, standardize
 from sparsecv_mio.digits import abbreviate_list, plural
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, UnusableColumns
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.glm_refit import check_optimum_exists
 from sparsecv_mio.problem.training_moments import (
@@ -295,7 +295,7 @@ class _SubsetCheck:
                 f"give a gamma of at least {self._clear_gamma():g}",
             ]
             advice[1:] = [*advice[1:-1], f"or {advice[-1]}"] if len(advice) > 1 else []
-            raise BadInput(f"gamma 0: {self.faults[0][0]}; {', '.join(advice)}")
+            raise UnusableColumns(f"gamma 0: {self.faults[0][0]}; {', '.join(advice)}")
 
     def _advise_tau(self) -> Iterator[str]:
         """Yield advice on the tau up to which there is no fault; with factors that count once, also in columns."""
@@ -312,7 +312,7 @@ class _SubsetCheck:
         for most in range(1, MAX_FORCED_OUT + 1):
             out, budget = self._force_out(tau, most, max(budget, 1))
             if out:
-                yield f"force {'one' if len(out) == 1 else 'some'} of them out by force_out={json.dumps(out)}"
+                yield f"give force_out={json.dumps(out)}{', which removes every dependency' * (len(out) > 1)}"
             if out or not budget:
                 return
 

@@ -59,7 +59,7 @@ OTHER_DEFAULTS = {  # of a face that has reasons of its own
 OTHER_HELP = {  # of a command that takes another value, or means something else
     "backend": ("fit",), "formulation": ("fit",), "folds": ("compare",), "threads": ("compare",),
     "target": ("compare",), "seed": ("iacv", "treecv"), "gamma": ("near", "fit", "export", "compare"),
-    "json": ("inspect",), "tau": ("near", "fit", "export", "compare"), "quiet": ("verify",),
+    "json": ("inspect", "backends"), "tau": ("near", "fit", "export", "compare"), "quiet": ("verify",),
     "full": ("solve", "near", "inspect", "verify"),
     "by": ("plot",), "loss": ("iacv", "loocv", "stepwise"),
 }  # fmt: skip

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 
 import pytest
 
 import sparsecv_mio as sc
 from sparsecv_mio import errors
 from sparsecv_mio.cli import run
-from sparsecv_mio.errors import BackendFailed, SparseCVError, SparseCVWarning, VerificationFailed, did_you_mean
+from sparsecv_mio.errors import (
+    BackendFailed,
+    SparseCVError,
+    SparseCVWarning,
+    VerificationFailed,
+    WrongColumn,
+    did_you_mean,
+)
 
 
 def test_every_error_belongs_to_the_family_and_has_a_documented_exit_code() -> None:
@@ -25,6 +33,8 @@ def test_what_errors_carry() -> None:
     failed = BackendFailed("it failed", "status 7", "last line")
     assert (str(failed), failed.raw_status, failed.log_tail) == ("it failed", "status 7", "last line")
     assert VerificationFailed("no", "upper").field == "upper"
+    column = pickle.loads(pickle.dumps(WrongColumn("target", "z", "is not in the data")))
+    assert (str(column), column.role, column.name) == ("target 'z' is not in the data", "target", "z")
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_a_table_is_shown(runs: str, capfd: pytest.CaptureFixture[str]) -> None:
     head, _, first, second, mean, _, note, *_ = shown.splitlines()
     assert "ours features" in head and "lasso test_error" in head
     assert first.startswith("| 1") and second.startswith("| 5") and mean.startswith("| mean") and "**" in first
-    assert note == "numbers: features, test_error, mean"
+    assert note == "mean of features, test_error"
     frame = pd.read_parquet(runs)
     mine = frame[(frame["estimator"] == "lasso") & (frame["design_snr"] == 5.0)]
     assert f"{mine['test_error'].mean():.4g}" in second
@@ -53,11 +53,11 @@ def test_a_table_is_shown(runs: str, capfd: pytest.CaptureFixture[str]) -> None:
 def test_errors_on_test_rows_are_the_usual_numbers(
     runs: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["table", runs]) == 0 and "\nnumbers: test_error, mean\n" in capfd.readouterr().out
+    assert run(["table", runs]) == 0 and "\nmean of test_error\n" in capfd.readouterr().out
     bare = tmp_path / "bare.parquet"
     write_table(pd.read_parquet(runs).drop(columns="test_error"), bare)
     assert run(["table", str(bare), "--aggregate", "max"]) == 0
-    assert "\nnumbers: cv_error, max\n" in capfd.readouterr().out
+    assert "\nmax of cv_error\n" in capfd.readouterr().out
 
 
 def test_numbers_over_those_of_a_peer(runs: str, tmp_path: Path) -> None:

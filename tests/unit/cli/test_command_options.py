@@ -175,6 +175,16 @@ def test_help_states_which_command_counts_factors_by_default(command: str, capsy
     ) in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.parametrize("command", ["fit", "compare", "backends"])
+def test_help_describes_an_option_only_by_what_the_command_has(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`fit` and `compare` choose no pair, and the list of `backends` is not a record."""
+    assert run([command, "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the choice is certified" not in said and ("the record" not in said or command != "backends")
+
+
 def test_solve_in_python_counts_levels_by_default_as_its_docstring_states() -> None:
     frame = pd.DataFrame({"place": ["Oslo", "Rome", "Bern"] * 8, "y": [k * k % 11 for k in range(24)]})
     record = sc.solve(frame, "y", encode="onehot", gammas=[0.1], threads=1)

@@ -43,6 +43,7 @@ def test_names(message: str, named: str) -> None:
         (["--stability", "x"], "error: --stability: 'x' is not a weight"),
         (["--method", "bounds", "--one-se"], "error: --one-se: requires --method auto"),
         (["--gamma", "0.1..1", "--stability", "1"], "error: --gamma 0.1..1: --stability requires a grid"),
+        (["--gamma", "0.1..1", "--trace", "t"], "--trace requires a grid of gammas, not an interval; give values or"),
         (["--gamma", "0.1..1", "--scheduler", "tcp://a:1"], "error: --gamma 0.1..1: --scheduler requires a grid"),
     ],
 )

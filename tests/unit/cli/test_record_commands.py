@@ -683,8 +683,11 @@ def test_the_verdict_of_verify_is_its_first_line(record: Path, tmp_path: Path, c
     verdict = "the record agrees with the data: its answer was recomputed and its bounds were verified"
     assert lines[0].startswith(f"{verdict}; only within recomputed bounds: upper bounds, standard errors")
     assert lines[-1].startswith("only read  work, ") and "the request (" in lines[-1]
-    assert "request." not in lines[-1]
-    assert run(["verify", str(record), PROSTATE, "--full"]) == 0 and "request.refine" in capsys.readouterr().out
+    assert "request." not in lines[-1] and "data.loss" not in lines[-1]
+    assert "verified   the instability agrees with the table" in lines and "--stability" not in "".join(lines)
+    assert run(["verify", str(record), PROSTATE, "--full"]) == 0
+    full = capsys.readouterr().out
+    assert "request.refine" in full and "region.upper; by: bounds, gap, status and R^2 agree" in " ".join(full.split())
     assert run(["verify", str(record), PROSTATE, "-q"]) == 0 and capsys.readouterr().out == ""
     forged = tmp_path / "forged.json"
     forged.write_text(record.read_text().replace('"cv_error": 0.', '"cv_error": 0.1', 1))

@@ -29,6 +29,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
          "two.csv: target 'y' is not in the data; the columns are a, b, z; --target takes one for each file: A,B"),
         ("near one.csv two.csv", "sparsecv near: this command takes DATA; remove two.csv"),
         ("verify one.csv two.csv a b", "sparsecv verify: this command takes RECORD DATA; remove a b"),
+        ("report a.json one.csv", "this command takes RECORD; remove one.csv; give the data of the record as --data F"),
         ("table runs.csv --values nosuch", "--values: there is no column 'nosuch'"),
     ],
 )  # fmt: skip

@@ -285,6 +285,8 @@ def test_columns_that_differ_by_more_than_their_last_decimals_are_not_copies(tmp
         ([900.0, 1010.0, 1150.0, 980.0], -1.0, True),
         ([0.0, 1.0, 1.0, 0.0], -1.0, False),
         ([4.0, 6.0, 7.0, 8.0], 9.0, False),
+        ([1.0, 1.0, 2.0, 2.0], -1.0, False),
+        ([2.0, 3.0, 4.0, 2.0], -1.0, True),
     ],
 )
 def test_possible_codes_are_named_and_not_proposed(

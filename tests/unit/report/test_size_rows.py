@@ -150,6 +150,15 @@ def test_a_full_answer_ends_with_the_table(booked: Record) -> None:
     assert "bounding method" not in printed(lambda console: print_answer(console, booked), 200)
 
 
+def test_an_external_solver_is_named_with_its_share_of_the_work_and_its_tolerance(booked: Record) -> None:
+    assert "solver " not in printed(lambda console: print_answer(console, booked), 200)
+    mios = SourceWork("MIOs of highs", 2, 15, 4580, 6.0, 0.4, 0, 120, 0.25)
+    by_highs = replace(booked.request, backend="highs"), replace(booked.work, sources=(mios, *SOURCES))
+    text = printed(lambda console: print_answer(console, replace(booked, request=by_highs[0], work=by_highs[1])), 300)
+    assert "\nsolver highs: 15 MIO problems, 75% of the search time, 25% of the closed gap; " in text
+    assert "its tolerance of 2e-06" in text
+
+
 def test_the_gap_is_drawn_in_the_colour_of_who_closed_it(booked: Record) -> None:
     ax = draw_panel(booked, "sources").axes[0]
     assert [line.get_label() for line in ax.lines].count("subproblem trees") == 1

@@ -30,7 +30,7 @@ def test_a_combination_of_columns_is_named_without_the_others() -> None:
     X, y = rows(p=4)
     X = np.column_stack([X, X[:, 0] - 3.0 * X[:, 2] + 5.0])
     said = (
-        r"^gamma 0: on all rows, columns 'x0', 'x2', 'x4' are linearly dependent; .* out by force_out=\[.x4.\], "
+        r"^gamma 0: on all rows, columns 'x0', 'x2', 'x4' are linearly dependent; give force_out=\[.x4.\], "
         r"give tau at most 2, or give a gamma of at least 1e-08$"
     )
     with pytest.raises(BadInput, match=said):
@@ -206,7 +206,7 @@ def test_the_advice_counts_as_tau_counts(tau: int) -> None:
     data, whole = factors(), dict[str, Any](taus=[tau], gammas=[0.0], count="factors")
     with pytest.raises(BadInput) as refused:
         sc.best_subsets(data, **whole)
-    advice = 'force some of them out by force_out=["f=w", "g=n"], give count="columns" and tau at most 2, or'
+    advice = 'give force_out=["f=w", "g=n"], which removes every dependency, give count="columns" and tau at most 2, or'
     assert advice in str(refused.value)
     with pytest.raises(BadInput) as of_fit:
         fit_one(data, tau=tau, gamma=0.0, side=SideOptions(count="factors"))  # type: ignore[arg-type]
@@ -248,7 +248,7 @@ def test_nearly_dependent_columns_hide_no_dependency_and_are_not_advised_to_go(n
     X[:, 5] = X[:, 2] + noise * rng.normal(size=50)
     data = standardize(Dataset.from_arrays(X, rng.normal(size=50)))
     check_independent(data, [0.0], 1)
-    with pytest.raises(BadInput, match=r"columns 'x1', 'x3' are .*; force one of them out by force_out=\[.x3.\], "):
+    with pytest.raises(BadInput, match=r"columns 'x1', 'x3' are .*; give force_out=\[.x3.\], "):
         check_independent(data, [0.0], most)
     kept = standardize(data.dataset, restrictions=Restrictions(force_out=["x3"]))
     check_independent(kept, [0.0], min(most, kept.q))
@@ -260,15 +260,15 @@ def test_the_fewest_columns_are_advised_to_go() -> None:
     for fold, column in enumerate((1, 2, 4)):  # x0 is a copy of another column on the training rows of each fold
         X[:, column] = np.where(labels == fold, X[:, column], X[:, 0])
     data, folds = standardize(Dataset.from_arrays(X, y)), folds_from_labels(labels)
-    with pytest.raises(BadInput, match=r"force one of them out by force_out=\[.x0.\]"):
+    with pytest.raises(BadInput, match=r"give force_out=\[.x0.\]"):
         check_independent(data, [0.0], 6, folds)
     check_independent(standardize(data.dataset, restrictions=Restrictions(force_out=["x0"])), [0.0], 5, folds)
     held = standardize(data.dataset, restrictions=Restrictions(force_in=["x4"]))
-    with pytest.raises(BadInput, match=r"force one of them out by force_out=\[.x0.\]"):
+    with pytest.raises(BadInput, match=r"give force_out=\[.x0.\]"):
         check_independent(held, [0.0], 6, folds)
     X[:, 5] = 2.0 * X[:, 3]
     data = standardize(Dataset.from_arrays(X, y))
-    with pytest.raises(BadInput, match=r"force some of them out by force_out=\[.x5., .x0.\]"):
+    with pytest.raises(BadInput, match=r"give force_out=\[.x5., .x0.\], which removes every"):
         check_independent(data, [0.0], 6, folds)
 
 
