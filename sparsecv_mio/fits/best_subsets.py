@@ -462,7 +462,7 @@ class PathSearch:
 
     def _solve_by_rows(self) -> None:
         """Solve one relaxation for each size, and the size exactly if the relaxation leaves few columns."""
-        from sparsecv_mio.search.problems.by_rows import WideTraining
+        from sparsecv_mio.search.problems.all_rows import WideTraining
 
         data, taus = self.data, self.grid.taus.tolist()
         for g, gamma in enumerate(self.grid.gammas.tolist()):

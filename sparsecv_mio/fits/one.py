@@ -300,7 +300,7 @@ class _FittedTask(NamedTuple):
 def _solve_by_trees(model: _Model, start: Start | None, limits: Limits, box: float | None) -> Outcome:
     """Solve by the trees of this package: for coefficients in [-box, box], in units of the file, or on the rows."""
     from sparsecv_mio.search.deadline import Deadline
-    from sparsecv_mio.search.problems.by_rows import WideTraining
+    from sparsecv_mio.search.problems.all_rows import WideTraining
     from sparsecv_mio.trees.every_size import solve_path
 
     data, tau, gamma, clock = model.data, model.tau, model.gamma, Deadline(limits.seconds, None)
