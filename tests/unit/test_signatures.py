@@ -6,6 +6,7 @@ import inspect
 import re
 from dataclasses import fields
 from importlib import import_module
+from types import FunctionType, MethodType
 from typing import Any
 
 import pytest
@@ -57,8 +58,9 @@ def test_every_parameter_of_an_exported_name_is_explained() -> None:
     functions = dict[str, Any]()
     for module, _, name in (name.rpartition(".") for name in listed()):
         one = getattr(import_module(module), name)
-        members = {f"{name}.{key}": value for key, value in vars(one).items()} if inspect.isclass(one) else {name: one}
-        functions |= {key: value for key, value in members.items() if inspect.isfunction(value) and "._" not in key}
+        members = {f"{name}.{key}": getattr(one, key) for key in vars(one)} if inspect.isclass(one) else {name: one}
+        kinds = FunctionType | MethodType
+        functions |= {key: value for key, value in members.items() if isinstance(value, kinds) and "._" not in key}
     silent = list[str]()
     for name, function in functions.items():
         names = set(inspect.signature(function).parameters) - {"self"}
