@@ -1,4 +1,4 @@
-"""Fits with logistic or Poisson loss by their definition, and proofs of optimality by branch and bound.
+"""Fits with logistic or Poisson loss by the definition of the fit, and supports proved optimal by branch and bound.
 
 All computations use `problem.glm_objective`. A support is optimal if no other support of its size has a smaller
 objective. The proof uses one rule: additional columns never raise the minimum objective. Therefore no subset of a set

@@ -267,8 +267,8 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
         if forced_out is not None:
             raise BadInput(
                 f"reference: {forced_out!r} is forced out, so the coefficients of {word!r} are already differences "
-                f"from {forced_out!r}; remove {name!r} from --reference, or force out {name!r} instead of "
-                f"{forced_out!r} and remove {name!r} from --reference"
+                f"from {forced_out!r}; remove {name!r} from --reference; for differences from {name!r}, also force out "
+                f"{name!r} instead of {forced_out!r}"
             )
         levels = dataset.X[:, [dataset.names.index(column) for column in columns]]
         if not np.all((levels == 0.0) | (levels == 1.0)) or not np.all(levels.sum(axis=1) == 1.0):

@@ -2,16 +2,15 @@
 
 Let `l(m) = log(1 + exp(-m))` and `H(u) = -u log u - (1 - u) log(1 - u)`. Every u in [0, 1] gives `l(m) >= H(u) - u m`.
 Let F(S) be the minimum objective of a support S, y_i = -1 or 1 the class of row i, x_ij its features, and s_j the scale
-of column j. Then for every vector u with `sum y_i u_i = 0` (without an intercept: for every u), with `g_j = sum y_i u_i
-x_ij` and `pi_j = (gamma / 2) s_j^2`,
+of column j. Define `g_j = sum y_i u_i x_ij` and `pi_j = (gamma / 2) s_j^2`. For every vector u with `sum y_i u_i = 0`,
 
     F(S) >= sum_i H(u_i) - sum_{j in S} g_j^2 / (4 pi_j).
 
-The bound holds for any such u, so u may be computed in floating point. The objective at any point b is an upper bound
-on F(S). If b* is the fit of S, the difference of the two bounds is at least `sum_j pi_j (b_j - b*_j)^2`. This
-inequality bounds the distance of b from b*. Numbers are integers times `2^-WIDTH`. Every logarithm, exponential and
-margin in this module has an error of less than `LOST_UNITS` of these units, because its computation rounds fewer than
-2^17 times.
+Without an intercept, this holds for every u. The bound holds for any such u, so u may be computed in floating point.
+The objective at any point b is an upper bound on F(S). If b* is the fit of S, the difference of the two bounds is at
+least `sum_j pi_j (b_j - b*_j)^2`. This inequality bounds the distance of b from b*. Numbers are integers times
+`2^-WIDTH`. Every logarithm, exponential and margin in this module has an error of less than `LOST_UNITS` of these
+units, because its computation rounds fewer than 2^17 times.
 """
 
 import math

@@ -176,7 +176,8 @@ RULES: tuple[tuple[Callable[[Fault], bool], str], ...] = (  # the first rule tha
     ),
     (
         lambda at: is_name_like(len(set(at.column.texts.values())), at.count),
-        'every row has a different value, so it may identify the rows; give {drop}, or encode="onehot" for a feature',
+        'every row has a different value, so the column may identify the rows; give {drop} to leave it out, or '
+        'encode="onehot" to use it as a feature',
     ),
     (lambda at: True, 'give encode="onehot", or {drop}'),
 )  # fmt: skip

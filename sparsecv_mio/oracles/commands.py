@@ -293,7 +293,7 @@ class Classifier:
         "logistic", "WORD", "Loss for the labels -1 and +1: logistic, squared_hinge, smoothed_hinge, huber or squared.",
         read=parse.model_word(GLRU_LOSSES, "--loss"),
     )  # fmt: skip
-    width: float | None = option(None, "X", "Width of the losses smoothed_hinge and huber. [1]")
+    width: float | None = option(None, "X", "Width of the smoothed part of the losses smoothed_hinge and huber. [1]")
     penalty: str = option(
         "ridge", "WORD", "Penalty. ridge (or l2): (lam/2) ||w||^2; elastic_net: (lam/2) ||w||^2 + l1 ||w||_1; l1: lam "
                          "||w||_1.",

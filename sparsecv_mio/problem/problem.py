@@ -42,8 +42,8 @@ The minimum of f over supports of at most k columns that contain F is therefore 
 columns R, with size `k - |F|`. Its Gram matrix is `Q' = Q_RR - M_FR' A`, which is positive semidefinite as a Schur
 complement of `Q + diag(penalty on F)`; the penalty on R is unchanged. The eigenvalues of Q' lie between the smallest
 and the largest eigenvalue of Q. If M minus a diagonal is positive semidefinite, so is M' minus the part of this
-diagonal on R. Let v be a row minus the means. The elimination replaces its features in R by `v_R - v_F'A` and removes
-the part `v_F'a` from the prediction. A depends on gamma, so gamma must be set before the elimination.
+diagonal on R. Let v be a row minus the means. The elimination replaces the features `v_R` of the row by `v_R - v_F'A`
+and takes the part `v_F'a` out of its prediction. A depends on gamma, so gamma must be set before the elimination.
 
 Adjustment columns are forced columns without a penalty. If F contains only adjustment columns, A is the least-squares
 projection, which is the same at every gamma. The other columns are then replaced by their residuals on F, just as

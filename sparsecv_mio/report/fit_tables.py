@@ -122,7 +122,11 @@ def _explain_glm_measures(console: Console, fits: Sequence[GlmCriteria], record:
     """Print the meaning of the criteria of logistic and Poisson models, and whether there is overdispersion."""
     if fits:
         own = f"deviance: {record.data.deviance} on all rows; " if record.data.trials else ""
-        say(console, f"{own}explained: explained share of the deviance of the model without features", style="dim")
+        say(
+            console,
+            f"{own}explained: share of the null deviance (of the model without features) that the model explains",
+            style="dim",
+        )
     scatters = [fit.scatter for fit in fits if fit.scatter is not None and not math.isnan(fit.scatter.ratio)]
     if scatters:
         say(console, f"Pearson/df: {pearson_formula(record)}", style="dim")

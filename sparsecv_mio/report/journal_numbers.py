@@ -1,4 +1,4 @@
-"""Numbers rounded for a table or a text of a paper: few significant digits, and equal decimals of a term's numbers.
+"""Numbers of a paper: rounded to few significant digits, with the same number of decimals for all numbers of a term.
 
 Certified bounds and the limits of intervals are rounded outward, so that they state no more than the exact ones.
 """

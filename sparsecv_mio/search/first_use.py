@@ -2,7 +2,7 @@
 
 The kernels of a run depend on its *purpose*: the loss, the restrictions, and whether there are few columns. A file in
 the cache of kernels records that the kernels of a purpose were compiled. A kernel that the tiny run does not call is
-compiled at its first call, within the time limit.
+compiled at its first call, and this compilation counts towards the time limit.
 """
 
 from __future__ import annotations

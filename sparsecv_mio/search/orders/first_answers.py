@@ -1,4 +1,4 @@
-"""The first order of a search: it finds supports and estimates for all pairs (tau, gamma), and bounds without trees.
+"""The search order (schedule of steps) that comes first: supports, estimates and bounds without trees for all pairs.
 
 The middle gamma comes first, so that a search that ends at its limit has an answer. Each phase begins after the
 previous phase has ended.

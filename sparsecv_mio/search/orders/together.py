@@ -1,4 +1,4 @@
-"""The search order for cheap trees: all sizes of a gamma at once, many folds at once, then single folds.
+"""The search order (schedule of steps) for cheap trees: a step treats all sizes of a gamma together.
 
 With few columns there are usually two phases: first trees of the full data, then trees of folds. Folds with the fewest
 tries come first. If there are many small folds, one tree for all folds of a gamma comes between the two phases.

@@ -479,7 +479,11 @@ def read_kind(frame: pd.DataFrame, kind: str, folder: Path, **how: Any) -> Datas
 def test_a_column_of_names_is_better_left_out(tmp_path: Path) -> None:
     for rows, said in (
         (60, "nearly every row has a different value, so it identifies the rows and is not a feature; give {}"),
-        (20, 'every row has a different value, so it may identify the rows; give {}, or encode="onehot" for a feature'),
+        (
+            20,
+            "every row has a different value, so the column may identify the rows; give {} to leave it out, or "
+            'encode="onehot" to use it as a feature',
+        ),
     ):
         lines = [f"P{k:03},{k % 7},{k}\n" for k in range(rows)]
         (tmp_path / "d.csv").write_text("patient,x,y\n" + "".join(lines))
@@ -488,7 +492,7 @@ def test_a_column_of_names_is_better_left_out(tmp_path: Path) -> None:
         words = said.format('drop=["patient"]')
         assert str(found.value) == f"column 'patient' holds text 'P000' in row 1 (line 2); {words}"
     (tmp_path / "d.csv").write_text("patient,x,y\n" + "".join(line.replace(",6,", ",u,") for line in lines))
-    with pytest.raises(BadInput, match=r"give drop=\[\"patient\"\], or encode=.*, 'x' holds text"):
+    with pytest.raises(BadInput, match=r"give drop=\[\"patient\"\] to leave it out, or encode=.*, 'x' holds text"):
         read_dataset(tmp_path / "d.csv", "y")
 
 

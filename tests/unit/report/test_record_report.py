@@ -189,8 +189,8 @@ def test_how_to_verify_is_about_the_loss_of_the_record(record: Record) -> None:
     rows = sc.Dataset.from_arrays(X, (X[:, 0] + rng.normal(size=40) > 0.0).astype(float))
     logistic = sc.solve(rows, loss="logistic", folds="4", gammas=[0.1], taus=[1], threads=1)
     squared, classes = (report_text(one, "md", "r.json", None, "d.csv") for one in (record, logistic))
-    assert "every subset of every pair" in squared and "branch and bound that subsets are optimal" not in squared
-    assert "every subset of every pair" not in classes and "at most 20,000 fits" in classes
+    assert "every subset at every pair" in squared and "branch and bound that subsets are optimal" not in squared
+    assert "every subset at every pair" not in classes and "at most 20,000 fits" in classes
 
 
 def test_the_pair_of_a_rule_is_not_said_to_be_minimised() -> None:
