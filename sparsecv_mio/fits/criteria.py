@@ -28,7 +28,7 @@ from sparsecv_mio.units import ACCURATE_RTOL, ROUNDING
 
 Fitted = PathRow | FitRecord | Record
 CP_WORK = 2e10  # maximum n p^2 for which all columns are fitted for Cp
-ROUNDING_RTOL = 4 * ROUNDING  # rounding error of a residual, as a share of the size of its terms
+RESIDUAL_RTOL = 4 * ROUNDING  # rounding error of a residual, as a share of the size of its terms
 
 
 class Criteria(NamedTuple):
@@ -186,7 +186,7 @@ def _residual_sum(X: FloatArray, y: FloatArray, beta: FloatArray, data: Dataset,
     X and y are about their means: an intercept of 1e12 would leave four decimals.
     """
     rss = float(weights @ (y - X @ beta) ** 2)
-    rounding = ROUNDING_RTOL * (np.abs(data.y) + np.abs(data.X) @ np.abs(beta))
+    rounding = RESIDUAL_RTOL * (np.abs(data.y) + np.abs(data.X) @ np.abs(beta))
     return rss if rss > float(weights @ rounding**2) else 0.0
 
 

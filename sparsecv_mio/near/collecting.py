@@ -44,7 +44,7 @@ from sparsecv_mio.trees.subsets import FIRST_LOOK, OpenNodes, is_never_expired
 from sparsecv_mio.units import FROM_ROWS, SHAVED
 from sparsecv_mio.words import Intercept
 
-UNKNOWN = "some models have no CV error: their columns are collinear, and the penalty is too small to compensate"
+NO_CV_ERRORS = "some models have no CV error: their columns are collinear, and the penalty is too small to compensate"
 
 
 @dataclass(frozen=True, eq=False)

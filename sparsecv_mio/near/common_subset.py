@@ -29,7 +29,7 @@ from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.fit_options import CommonOptions
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.near import collecting
-from sparsecv_mio.near.collecting import UNKNOWN, Valued
+from sparsecv_mio.near.collecting import NO_CV_ERRORS, Valued
 from sparsecv_mio.near.glm_values import prepare_values
 from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.search.answer.answer_fits import make_answer_fits
@@ -250,7 +250,7 @@ class CommonSearch:
             data=data_info(data),
             folds=fold_info(self.plan),
             request=options.request(self.grid.gammas.tolist(), self.grid.taus.tolist()),
-            warnings=(*data.warnings, *((UNKNOWN,) if any(at_gamma.unknown for at_gamma in self.at_gammas) else ())),
+            warnings=(*data.warnings, *((NO_CV_ERRORS,) if any(at_gamma.unknown for at_gamma in self.at_gammas) else ())),
             versions=versions(),
             **target_info(data, self.plan.all_scored),
         )  # fmt: skip

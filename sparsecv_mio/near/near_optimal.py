@@ -27,7 +27,7 @@ from sparsecv_mio.errors import BadInput, OutOfTime, did_you_mean
 from sparsecv_mio.fits.fit_options import NearOptions
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.near import collecting
-from sparsecv_mio.near.collecting import UNKNOWN, Valued, WholeTerms
+from sparsecv_mio.near.collecting import NO_CV_ERRORS, Valued, WholeTerms
 from sparsecv_mio.near.glm_values import prepare_values
 from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.search.answer.answer_fits import column_names
@@ -425,7 +425,7 @@ class NearSearch:
             data=data_info(data),
             folds=None if self.plan is None else fold_info(self.plan),
             request=options.request((self.gamma,), self.taus),
-            warnings=(*data.warnings, *((UNKNOWN,) if holder.has_unknown_value else ())),
+            warnings=(*data.warnings, *((NO_CV_ERRORS,) if holder.has_unknown_value else ())),
             versions=versions(),
             **target_info(data, np.arange(data.n)),
         )  # fmt: skip

@@ -35,7 +35,7 @@ FIT_SETTLED = 1e-30  # share of the objective, below which a squared decrement i
 RISES = 5  # increases of the decrement near the minimum, after which it is taken for rounding
 NEAR_MINIMUM = 1e-9  # share of the objective, below which a squared decrement is near the minimum
 SHORT_MOVE = 0.6  # maximum move of a margin in the ball: F then exceeds its minimum by at most the square (glm.md, 2)
-ROUNDED = 1e-11  # relative rounding error of an objective in double precision
+OBJECTIVE_RTOL = 1e-11  # relative rounding error of an objective in double precision
 WELL_KNOWN = 1e-9  # ratio of eigenvalues of a Hessian, from which double precision is enough
 LEAST_CURVATURE = 1e-12  # share of the largest weight, used instead of smaller ones so that none is 0
 
@@ -261,7 +261,7 @@ def _minimise(
         near = quick and decrement * decrement <= NEAR_MINIMUM * value
         if near and decrement * np.linalg.norm(Z @ back, axis=1).max() <= SHORT_MOVE:
             off = loss.roundings(margins, y, 4.0 * ROUNDING * (np.abs(Z) @ np.abs(theta)), ROUNDING)
-            return (theta, value, decrement, inverse) if w @ off <= ROUNDED * value else None
+            return (theta, value, decrement, inverse) if w @ off <= OBJECTIVE_RTOL * value else None
         descent = _search_along_step(objective, theta, value, step, decrement)
         if descent is None:
             break

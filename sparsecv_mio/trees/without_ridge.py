@@ -214,12 +214,12 @@ def _check_adjusting(data: StandardData, folds: FoldPlan | None) -> None:
         raise BadInput(f"adjust: {_too_few_rows(data, folds, data.q)}; {cure}")
     for where, rows in _doubtful(data, folds):
         _, columns, kind = _least_eigenvalue(data, moments_of_training(data, rows))
-        rare = kind == CONSTANT and where != ALL_ROWS
+        rare = kind == CONSTANT and where != ON_ALL_ROWS
         cure = "leave it out, or merge a rare level with another" if rare else cure
         raise BadInput(f"adjust: on {where}, {_describe_columns(data, columns, kind)}; {cure}")
 
 
-ALL_ROWS = "all rows"
+ON_ALL_ROWS = "all rows"
 
 
 def _too_few_rows(data: StandardData, folds: FoldPlan | None, columns: int) -> str:
@@ -248,7 +248,7 @@ def _doubtful(data: StandardData, folds: FoldPlan | None) -> Iterator[tuple[str,
     whole = row_moments(data, slice(0, data.n)) if data.n >= needed else None
     least = 0.0 if whole is None else _least_eigenvalue(data, whole)[0]
     if not least > LEAST_EIGENVALUE:
-        yield ALL_ROWS, np.arange(data.n)
+        yield ON_ALL_ROWS, np.arange(data.n)
     if folds is None:
         return
     leverage = _leverages(data, whole) if whole is not None and least > CLEAR else np.ones(data.n)

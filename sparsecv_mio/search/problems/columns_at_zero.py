@@ -37,7 +37,7 @@ from sparsecv_mio.trees.allowed_supports import Family, make_mask
 from sparsecv_mio.trees.fits_with_rounding import fit_from_moments
 from sparsecv_mio.units import TIE_RTOL
 
-MOST_REPLACEMENTS = 64  # maximum number of supports that replace a bound on the change
+MAX_SUPPORTS = 64  # maximum number of supports that replace a bound on the change
 
 
 @lru_cache(maxsize=1)
@@ -179,7 +179,7 @@ class ColumnsAtZero:
     def list_choices(self, support: IntArray, columns: IntArray, tau: int) -> list[IntArray] | None:
         """Return the columns off a bound of 0 of allowed supports that differ from a support in some columns.
 
-        Supports whose fit has a wrong sign are left out. None is returned for more than `MOST_REPLACEMENTS` supports.
+        Supports whose fit has a wrong sign are left out. None is returned for more than `MAX_SUPPORTS` supports.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ class ColumnsAtZero:
         for j in columns.tolist():
             larger = (np.union1d(some, [j]).astype(np.int64) for some in choices)
             choices += list(filter(is_part, larger))
-            if len(choices) > MOST_REPLACEMENTS:
+            if len(choices) > MAX_SUPPORTS:
                 return None
         return [some for some in choices if not self._has_wrong_sign(some)]
 
