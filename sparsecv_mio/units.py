@@ -59,7 +59,7 @@ WORST_ROUNDING = 1e-5
 """Relative rounding of a held-out error, beyond which a known support does not solve a subproblem."""
 
 SUM_RTOL = 1e-13
-"""Rounding of a sum of very many numbers, relative to the sum of their absolute values, such as losses over folds."""
+"""Rounding of a sum of very many numbers, such as losses over folds, relative to the sum of their absolute values."""
 
 SHAVED = 1e-9
 """Relative allowance for rounding in a penalty or rate computed from eigenvalues, or in an interval around one."""

@@ -224,8 +224,8 @@ def bounds(
     tau: str | None = None,
     forced: Given,
     units: Given,
-    bounds: str = option("safe", "WORD", "safe: all valid bounds; as-printed: the formula of the paper, which gives "
-                                         "estimates, not valid bounds.", BOUNDS_WORDS),
+    bounds: str = option("safe", "WORD", "safe: uses all valid bounds; as-printed: uses the formula of the paper, "
+                                         "which gives estimates, not valid bounds.", BOUNDS_WORDS),
     node_limit: Given,
     full: bool = False,
     json: str | None = None,

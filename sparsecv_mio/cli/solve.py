@@ -117,7 +117,7 @@ class SolveRequest:
     )  # fmt: skip
     draw_gap: float | None = option(
         None, "G",
-        "Relative gap of the searches over the draws of --bootstrap, --stability-selection and --infer. [--gap]",
+        "Relative gap of the search on each draw of --bootstrap, --stability-selection and --infer. [--gap]",
     )  # fmt: skip
     draw_file: str | None = option(
         None, "FILE",

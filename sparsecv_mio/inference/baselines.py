@@ -1,6 +1,6 @@
 """Baselines on the folds of a record: lasso, ridge, elastic net and abess, compared with the reported pair.
 
-Every baseline sees the rows, row weights, exposures and scales of the columns that the search saw in each fold. It
+In each fold, every baseline sees what the search saw: rows, row weights, exposures and the scales of the columns. It
 chooses its penalty, or its size, by the smallest CV error, the criterion of the search. The standard error of the
 difference is paired: it is taken over the differences of the held-out errors of the folds.
 """

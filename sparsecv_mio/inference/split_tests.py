@@ -9,7 +9,7 @@ penalty. The p-value of term j is `p_jb = min(1, m_b p)` if the model contains t
 `g = max(0.05, 1 / B)`, and let p_j(k) be the k-th smallest p-value of term j. The combined p-value (Meinshausen, Meier
 and Buehlmann 2009) is
 
-    P_j = min(1, (1 - log g) min_k (B / k) p_j(k)),    k from g B to B.
+    P_j = min(1, (1 - log g) min_k (B / k) p_j(k)),    where k runs from `g B` to B.
 
 **Proposition.** If each test is valid given the rows that chose its model, then with probability at least `1 - a` no
 term with `P_j <= a` has coefficient 0 in every model that contains it. The splits may depend on each other.

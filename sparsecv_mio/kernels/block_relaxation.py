@@ -5,8 +5,8 @@ vector and `g = c - G b`. Then, for every support S of the node (docs/theory/bou
 
     f(S)  >=  D(b) = yy - b'G b - max over the node's S of  (sum over blocks B of  g_A' (W_AA)^{-1} g_A,  A = S in B).
 
-The maximum is a knapsack problem: each block contributes a number of columns, with the best value for this number. With
-blocks of one column this is the bound of :mod:`sparsecv_mio.kernels.node_relaxation`.
+The maximum is a knapsack problem: it chooses the number of columns of each block, and a block with k columns adds its
+best value for k. With blocks of one column this is the bound of :mod:`sparsecv_mio.kernels.node_relaxation`.
 
 The vector b with the largest D comes from the primal problem. Let `H_S` be the matrix with `(W_{S in B})^{-1}` on the
 columns of S in each block B, and 0 elsewhere. The function

@@ -3,12 +3,12 @@
 A node includes the columns I and may drop the columns F; its fit uses all columns A = I + F. With `M` positive definite
 and b the fit of A within the bounds, let O be the columns off their bounds, and `g = c - M b`, which is 0 on O.
 
-Let a coefficient move from `b_j` by a share s of the distance d to another value, while O follows. The objective then
-rises by `2 s |g_j d| + s^2 k`, with `k = d^2 / (M_OO^{-1})_jj`, or `d^2` times the Schur complement of j if j is at a
-bound. This is a lower bound for every fit in A as long as g keeps its sign at all other bounds, say up to the share t.
-The objective is convex in s, and `M - w I` is positive semidefinite. Dropping the column therefore costs at least
-`2 |g_j d| + k (2 t - t^2) + w d^2 (1 - t)^2`. A support of the node that drops m columns or more costs at least the
-m-th smallest cost, and at least the sum of the m smallest `2 |g_j b_j| + w b_j^2`.
+Let coefficient j move from `b_j` to `b_j + s d`, with s from 0 to 1, and minimise over the columns O. The objective
+then rises by `2 s |g_j d| + s^2 k`, with `k = d^2 / (M_OO^{-1})_jj`, or `d^2` times the Schur complement of j if j is
+at a bound. This is a lower bound for every fit in A as long as g keeps its sign at all other bounds, say up to the
+share t. The objective is convex in s, and `M - w I` is positive semidefinite. Dropping the column therefore costs at
+least `2 |g_j d| + k (2 t - t^2) + w d^2 (1 - t)^2`. A support of the node that drops m columns or more costs at least
+the m-th smallest cost, and at least the sum of the m smallest `2 |g_j b_j| + w b_j^2`.
 
 Columns whose coefficient is 0 at a bound are free to drop, and a support with all other columns has the same fit. An
 interval that does not contain 0 is extended to 0 until its column is included.

@@ -13,8 +13,8 @@ therefore continues until the lower bound exceeds the cutoff, or F at the curren
 
 A free column is dropped in all children if all supports with this column exceed the cutoff. The other free columns are
 sorted by the cost of dropping them in Newton's quadratic, the largest cost first. The t-th child includes the first t
-of these columns and drops the next one. With very many columns, the relaxation of a node starts at its point theta,
-without a factorised Hessian.
+of these columns and drops the next one. With very many columns, the relaxation of a node starts at the point theta
+of the node, and no Hessian is factorised.
 """
 
 from typing import NamedTuple

@@ -7,10 +7,10 @@ columns F, and `k = tau - |I|`, the minimum of the relaxation has the lower boun
     min_b  yy - 2 c'b + b'G b + sum_I b_j^2 + Omega_k(b_F)  >=  D(b) = yy - b'G b - sum_I g_j^2 - (k largest g_j^2 in F)
 
 with `g = c - G b` and Omega_k the squared k-support norm (:mod:`sparsecv_mio.kernels.k_support`). For every b, D(b) is
-a valid lower bound on the objective of every support of the node, so the minimum may be inexact. Three methods compute
-the minimum. The first method is semismooth Newton on the partition of the columns (z = 1, fractional, z = 0) that the
-proximal map proposes. If this method stalls, projected Newton on z follows, which lowers the value from any initial
-point. If both methods stall, accelerated proximal gradient follows.
+a valid lower bound on the objective of every support of the node, so the relaxation need not be minimised exactly.
+Three methods compute the minimum. The first method is semismooth Newton on the partition of the columns (z = 1,
+fractional, z = 0) that the proximal map proposes. If this method stalls, projected Newton on z follows, which lowers
+the value from any initial point. If both methods stall, accelerated proximal gradient follows.
 
 A partition makes the Newton step a linear system. On the columns with z = 1 the relaxation is a ridge problem. On the
 columns with fractional z, its penalty is `(s'b)^2 / kappa`, with s the signs of b and kappa the remaining part of k. If

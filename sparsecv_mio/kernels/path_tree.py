@@ -13,9 +13,9 @@ The free columns of a node are sorted by the cost of dropping them, the largest 
 includes the first t of these columns, drops the next one and has the other |F| - t - 1 columns free. Rounding errors of
 repeated updates grow with the condition number of M; the allowances `keep` and `slack` of the trees include them.
 
-A support that drops m columns of F has, for every diagonal w >= 0 with `M_A - diag(w)` positive semidefinite,
+Let w >= 0 be any diagonal for which `M_A - diag(w)` is positive semidefinite. A support that drops m columns of F has
 
-    f  >=  f(A) + max( m-th smallest beta_j^2 / V_jj,  sum of the m smallest w_j beta_j^2 )       over j in F
+    f  >=  f(A) + max( m-th smallest beta_j^2 / V_jj,  sum of the m smallest w_j beta_j^2 )       over j in F.
 
 This bound determines the sizes for which the node remains open (`remaining_sizes`).
 

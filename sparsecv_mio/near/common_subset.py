@@ -250,7 +250,7 @@ class CommonSearch:
             data=data_info(data),
             folds=fold_info(self.plan),
             request=options.request(self.grid.gammas.tolist(), self.grid.taus.tolist()),
-            warnings=(*data.warnings, *((NO_CV_ERRORS,) if any(at_gamma.unknown for at_gamma in self.at_gammas) else ())),
+            warnings=(*data.warnings, *[NO_CV_ERRORS] * any(at_gamma.unknown for at_gamma in self.at_gammas)),
             versions=versions(),
             **target_info(data, self.plan.all_scored),
         )  # fmt: skip

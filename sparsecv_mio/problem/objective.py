@@ -20,7 +20,7 @@ With bounds on coefficients, b is the minimiser within these bounds (`fit_bounde
 If folds overlap, a row counts once for each fold that scores it. A fold may score only some of the rows that its
 training set excludes; then N in b^(-N) is the set of all excluded rows.
 
-Row weights multiply the squares in f(S), in h and in s_j, and the terms of means; n and m are then sums of weights.
+Row weights multiply the squares in f(S), h and s_j, and the summands of every mean; n and m are then sums of weights.
 """
 
 from __future__ import annotations

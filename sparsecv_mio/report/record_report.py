@@ -537,7 +537,7 @@ def _class_blocks(record: Record, data: Dataset | None) -> tuple[list[Block], li
         (format_rows(count), *(f"{share:.3f}" for share in shares_of_bin))
         for count, *shares_of_bin in zip(points.counts.tolist(), *shares, strict=True)
     ]
-    caption = f"{of_rows}, by intervals of predicted probability of width 0.1, with Wilson's 95% intervals."
+    caption = f"{of_rows}, in bins of width 0.1 of the predicted probability, with Wilson's 95% intervals."
     if rows.has_repeats:
         caption += " If several folds score a row, its predictions share the weight of one row."
     heads = (f"{rows.unit}s", "mean probability", f"observed share of {positive}", "95% from", "to")

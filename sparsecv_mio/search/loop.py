@@ -4,9 +4,9 @@
 
 A *source* is a bounding method, and a *step* is a unit of its work. An *order* reads the state of the search and yields
 the next steps. The executor runs the steps in the thread of the loop, in other threads, or on the workers of a cluster.
-A step returns its findings and does not change the state. Only `Writer.take` changes the state; it also calls the
-source of a step to count the attempts of this source. Because of this division, a source needs no code for records and
-checkpoints, and runs are reproducible.
+A step returns its findings and does not change the state. Only `Writer.take` changes the state. It also calls the
+source of a step, which notes its attempts in the state. Because of this division, a source needs no code for records
+and checkpoints, and runs are reproducible.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ class Plan:
     choice_share: float = _setting(0.5, "share", "winner_first",
         "share of a time limit for the pair with the best estimate; after it, steps raise the smallest lower bounds")
     weakest_share: float = _setting(0.02, "share", "winner_first",
-        "pairs whose lower bound exceeds the smallest one by at most this share of the gap count as the weakest")
+        "a pair is one of the weakest if its lower bound exceeds the smallest one by at most this share of the gap")
     rise_share: float = _setting(0.1, "share of the upper bound", "full-data trees, winner_first",
         "minimum rise of a lower bound by a full-data tree or a list")
     late_growth: float = _setting(2.0, "ratio", "winner_first",

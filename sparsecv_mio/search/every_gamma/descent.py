@@ -412,7 +412,7 @@ class Descent(Watched):
                 move, gammas, taus = journal.trial
                 self.trial = Trial(move, self._row(gammas, taus))
             if self.here is None and (self.trial is None or self.trial.move != "start"):
-                raise CorruptStore("its descent has a move before the solved row of its initial gamma")
+                raise CorruptStore("its descent has a move, but its initial gamma is not solved")
         except (CorruptStore, BadInput):
             raise CorruptStore("its record of the descent is damaged") from None
         self.journal = replace(journal, here=None, trial=None)

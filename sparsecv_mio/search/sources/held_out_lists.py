@@ -1,6 +1,6 @@
 """Lists of near-optimal supports of the full data.
 
-Refits of these supports with each fold held out bound the held-out losses of all folds of a pair at once.
+These supports are refitted without each fold. The refits bound the held-out losses of all folds of a pair at once.
 """
 
 from __future__ import annotations
