@@ -413,30 +413,30 @@ def _mean_rounding(level: FloatArray | None, beta: FloatArray) -> float:
     return 0.0 if level is None else 4.0 * ROUNDING * float(level[-1] + level[:-1] @ np.abs(beta))
 
 
-def ball_of_left_out(room: FloatArray, residual: FloatArray, leverage: FloatArray) -> FloatArray:
-    """Return upper bounds on the held-out error of every b in the ridge ball of a fold, from the full-data fit.
+def ball_of_left_out(room: FloatArray, residual: FloatArray, leverage: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper bounds on the held-out error of every b in the ridge ball of a fold, from the full data.
 
-    The held-out residuals of the fold's ridge fit have a norm of at most `residual / (1 - leverage)`, and its `reach`
-    is at most `leverage / (1 - leverage)` (docs/theory.md, section 5, with A all columns).
+    The held-out residuals of the fold's ridge fit are `(I - H_NN)^{-1} e_N`. Their norm is therefore at least that of
+    e_N, and at most `residual / (1 - leverage)`. The `reach` of the ball is at most `leverage / (1 - leverage)`
+    (docs/theory.md, section 5, with A all columns).
 
     Parameters
     ----------
     room : array
         Upper bounds on `ubar - f^(-N)(b0)`, the squared radius; negative values count as 0.
     residual, leverage : arrays of one shape
-        Upper bounds on the norm of the held-out residuals and on the largest eigenvalue of `H_NN`, of the full-data
-        fit.
+        Norm of e_N, and an upper bound on the largest eigenvalue of `H_NN`, of the full-data fit.
 
     Returns
     -------
-    array
-        Bounds without rounding: the caller rounds up. A leverage of 1 or more gives no bound.
+    lower, upper : arrays
+        Bounds without rounding: the caller rounds outward. A leverage of 1 or more gives no bound.
 
     Examples
     --------
-    >>> ball_of_left_out(np.array([1.0, 1.0]), np.array([1.0, 1.0]), np.array([0.0, 0.5])).tolist()
-    [1.0, 9.0]
+    >>> ball_of_left_out(np.array([1.0, 1.0]), np.array([1.0, 3.0]), np.array([0.0, 0.5]))
+    (array([1., 4.]), array([ 1., 49.]))
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        norm, reach = residual / (1.0 - leverage), np.maximum(room, 0.0) * leverage / (1.0 - leverage)
-        return np.asarray((norm + np.sqrt(reach)) ** 2)
+        reach = np.sqrt(np.maximum(room, 0.0) * leverage / (1.0 - leverage))
+        return np.maximum(residual - reach, 0.0) ** 2, (residual / (1.0 - leverage) + reach) ** 2

@@ -162,11 +162,13 @@ def objective_threshold(excess: FloatArray, residual: FloatArray, leverage: Floa
     return np.where(leverage < WIDEST_LEVERAGE, u * u * (1.0 + WIDEST_KEEP), np.inf)
 
 
-def held_out_ceiling(cutoff: FloatArray, lower: float, residual: FloatArray, leverage: FloatArray) -> FloatArray:
-    """Return an upper bound on the held-out error of every b with `f^(-N)(b) <= cutoff`, from the full-data fit.
+def enclose_held_out_errors(
+    cutoff: FloatArray, lower: float, residual: tuple[FloatArray, FloatArray], leverage: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on the held-out error of every b with `f^(-N)(b) <= cutoff`, from the full-data fit.
 
-    The bound is the ridge ball of the fold, see :func:`sparsecv_mio.bounds.closed_form.ball_of_left_out`. With b0 the
-    ridge fit of the fold on all columns, `f^(-N)(b0) >= f(A) - largest_decrease`.
+    The bounds come from the ridge ball of the fold, see :func:`sparsecv_mio.bounds.closed_form.ball_of_left_out`. With
+    b0 the ridge fit of the fold on all columns, `f^(-N)(b0) >= f(A) - largest_decrease`.
 
     Parameters
     ----------
@@ -174,23 +176,28 @@ def held_out_ceiling(cutoff: FloatArray, lower: float, residual: FloatArray, lev
         Upper bounds on the objective; broadcast against `residual` and `leverage`.
     lower : float
         Lower bound on `f(A)`, the objective of all columns on all rows.
-    residual, leverage : arrays of one shape
-        Length of the held-out residuals, and leverage, of each fold.
+    residual : two arrays
+        Lower and upper bounds on the length of the held-out residuals of each fold.
+    leverage : array
+        Leverage of each fold.
 
     Returns
     -------
-    array
-        Bounds, rounded up by `KEEP_RTOL`; inf where the leverage is `LARGEST_LEVERAGE` or more.
+    lower, upper : arrays
+        Bounds, rounded outward by `KEEP_RTOL`; 0 and inf where the leverage is `LARGEST_LEVERAGE` or more.
 
     Examples
     --------
-    >>> held_out_ceiling(np.array([5.0]), 1.0, np.array([1.0]), np.array([0.0])).round(6).tolist()
-    [1.0]
+    >>> one = np.ones(1)
+    >>> [bound.round(6).tolist() for bound in enclose_held_out_errors(5.0 * one, 1.0, (one, one), 0.0 * one)]
+    [[1.0], [1.0]]
     """
+    shortest, longest = residual
     with np.errstate(invalid="ignore", over="ignore"):
-        room = cutoff - (lower - largest_decrease(residual, leverage))
-        most = ball_of_left_out(room, residual, leverage) * (1.0 + KEEP_RTOL)
-    return np.where(leverage < LARGEST_LEVERAGE, most, np.inf)
+        room = cutoff - (lower - largest_decrease(longest, leverage))
+        least, most = ball_of_left_out(room, shortest, leverage)[0], ball_of_left_out(room, longest, leverage)[1]
+    is_bounded = leverage < LARGEST_LEVERAGE
+    return np.where(is_bounded, least * (1.0 - KEEP_RTOL), 0.0), np.where(is_bounded, most * (1.0 + KEEP_RTOL), np.inf)
 
 
 CLIPPED_LEVERAGE = 0.9999  # upper limit of the leverage where rounding errors are divided by `1 - leverage`
@@ -475,8 +482,8 @@ def bound_folds(root: FullFit, full_lower: FloatArray) -> Iterator[SubproblemBou
 
     The held-out losses of the incumbents are the estimates that order a search. Their objectives u are feasible in the
     fold. The training-loss bound, with lower bounds on the full data, bounds the held-out loss from below
-    (:func:`sparsecv_mio.bounds.closed_form.training_loss_bound`). The ridge ball of the fold bounds it from above
-    (:func:`held_out_ceiling`).
+    (:func:`sparsecv_mio.bounds.closed_form.training_loss_bound`). The ridge ball of the fold bounds it from below and
+    above (:func:`enclose_held_out_errors`).
 
     Parameters
     ----------
@@ -492,10 +499,13 @@ def bound_folds(root: FullFit, full_lower: FloatArray) -> Iterator[SubproblemBou
         well = is_well_known(root, scores)
         bounds = show_scores(root, scores, root.supports, (lo, hi), ("objective_upper",))
         leverage = np.minimum(root.leverage[lo:hi], 1.0)
-        residual = root.residual[lo:hi] * (1.0 + KEEP_RTOL) + form.slack
+        length = root.residual[lo:hi]
+        doubt = form.keep * (length + np.sqrt(root.problem.yy)) + form.slack  # rounding of the fit on all columns
+        ends = np.maximum(length - doubt, 0.0), length * (1.0 + KEEP_RTOL) + form.slack
+        least, most = enclose_held_out_errors(cutoffs, root.lower, ends, leverage)
         bounds.objective_upper[...] = np.where(well, cutoffs, np.inf)
-        bounds.lower[...] = np.where(well, np.maximum(training_loss_bound(lower[:, None], cutoffs), 0.0), 0.0)
-        bounds.upper[...] = np.where(well, held_out_ceiling(cutoffs, root.lower, residual, leverage), np.inf)
+        bounds.lower[...] = np.where(well, np.maximum(training_loss_bound(lower[:, None], cutoffs), least), 0.0)
+        bounds.upper[...] = np.where(well, most, np.inf)
         return bounds
 
     return root.left_out.map_chunks(bound)

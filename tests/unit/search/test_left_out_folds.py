@@ -23,7 +23,7 @@ from sparsecv_mio.search.problems.left_out_folds import (
     FullFit,
     LeftOutFolds,
     clear_of_ties,
-    held_out_ceiling,
+    enclose_held_out_errors,
     is_best_untied,
     is_well_known,
     largest_decrease,
@@ -246,23 +246,28 @@ def test_no_winner_lies_above_its_threshold(seed: int, spec: str, intercept: str
 
 
 @pytest.mark.parametrize(("seed", "spec", "intercept"), CASES)
-def test_held_out_errors_stay_below_the_ceiling(seed: int, spec: str, intercept: str) -> None:
+def test_held_out_errors_stay_within_their_bounds(seed: int, spec: str, intercept: str) -> None:
     case = Enumerated(seed, spec=spec, intercept=intercept)
     value, residual, leverage = measured(case)
-    rng = np.random.default_rng(seed)
+    rng, raised = np.random.default_rng(seed), False
     for size in case.taus.tolist():
         inside, error = (np.array([table[s] for s in case.of_size(size)]) for table in (case.inside, case.error))
         cutoff = inside.min(axis=0) + rng.uniform(0.0, 1.0, case.folds.k) * np.ptp(inside, axis=0)
-        ceiling = held_out_ceiling(cutoff, value, residual, leverage)
-        assert np.all(error[inside <= cutoff] <= np.broadcast_to(ceiling, error.shape)[inside <= cutoff])
-        assert np.isfinite(ceiling).any()
+        ends = residual * (1.0 - 1e-9), residual
+        least, most = enclose_held_out_errors(cutoff, value, ends, leverage)
+        is_inside, low, high = inside <= cutoff, *(np.broadcast_to(end, error.shape) for end in (least, most))
+        assert np.all(low[is_inside] <= error[is_inside]) and np.all(error[is_inside] <= high[is_inside])
+        assert np.isfinite(most).any()
+        raised |= bool((least > 0.0).any())
+    assert raised
 
 
 def test_leverages_beyond_which_nothing_is_said() -> None:
     one = np.ones(2)
     assert np.isinf(largest_decrease(0.0 * one, np.array([1.0, 1.5]))).all()
     assert np.isinf(objective_threshold(one, one, np.array([WIDEST_LEVERAGE, 1.0]))).all()
-    assert np.isinf(held_out_ceiling(one, 0.0, one, np.array([LARGEST_LEVERAGE, 1.0]))).all()
+    least, most = enclose_held_out_errors(one, 0.0, (one, one), np.array([LARGEST_LEVERAGE, 1.0]))
+    assert np.isinf(most).all() and not least.any()
 
 
 def test_a_support_whose_error_is_not_known_is_not_shown() -> None:
