@@ -34,8 +34,8 @@ from sparsecv_mio.search.writer import Writer
 class Order(Protocol):
     """The rule that chooses the next steps from the present state alone; an order has no memory.
 
-    Most orders consist of phases. A phase begins when the previous phases have no step left. `first_phase` takes the
-    steps of the phases one after the other.
+    Most orders consist of phases in the order of their priority. Each turn takes steps of the first phase that is due
+    and has steps (`first_phase`).
     """
 
     __name__: str

@@ -131,7 +131,7 @@ class Plan:
 
     # sizes of steps
     first_full_nodes: int = _setting(0, "nodes", "by_size, first full-data trees, together",
-        "node limit of the first full-data trees; 0: local search only")
+        "node limit of the first full-data trees; 0: no branching")
     first_node_limit: int = _setting(FIRST_NODES, "nodes", "by_size, full-data trees, held-out lists, subproblem trees",
         "node limit of the first tree of a subproblem")
     node_growth: int = _setting(4, "ratio",
@@ -240,7 +240,7 @@ class Plan:
 
     @classmethod
     def _make_single_size_plan(cls, context: Context, full: FoldProblem) -> Plan:
-        """Return the plan for problems whose sizes are solved one by one: logistic and Poisson loss."""
+        """Return the plan for problems whose sizes are solved one by one: smooth losses, vendors and restrictions."""
         folds, q, can = context.folds, context.data.q, full.capabilities
         has_many_folds = folds.k >= FEWEST_FOLDS and bool(folds.scores_all_left_out.all())
         return cls(

@@ -46,7 +46,7 @@ class Step:
     warm_starts : tuple of int arrays
         Supports to start from.
     node_limit : int
-        Node limit of a tree; 0 for local search alone.
+        Node limit of a tree; 0 for supports and bounds without branching.
     n_threads : int
         Number of threads of the step.
     tries : int

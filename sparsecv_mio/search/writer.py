@@ -1,4 +1,4 @@
-"""The only module that changes the state of a search: it stores the findings of steps and the implied bounds."""
+"""The writer of a search: it stores the findings of steps and the implied bounds; sources note their own tries."""
 
 from __future__ import annotations
 

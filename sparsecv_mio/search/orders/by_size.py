@@ -72,7 +72,7 @@ def _is_winner_due(state: GridState, plan: Plan, now: OpenPairs, winner: Pair) -
     others[winner] = False
     bars = np.full(others.shape, state.cells.nominal[winner].sum() * (1.0 - state.context.gap))
     full_upper = state.all_rows.upper()
-    may = (state.bounds().lower >= bars) | (state.cutoffs_to_exclude(bars) <= full_upper)
+    may = (state.bounds().lower >= bars) | (state.objective_cutoffs(bars) <= full_upper)
     next_seconds = (plan.winner_growth - 1) * state.tried.tree_seconds[winner] / plan.n_threads
     fits = next_seconds <= plan.winner_share * state.context.deadline.remaining_seconds
     return fits and int((others & may).sum()) >= plan.excluded_share * int(others.sum())
@@ -92,7 +92,7 @@ def _round_of_sizes(state: GridState, plan: Plan, now: OpenPairs, sizes: IntArra
     at_sizes = np.isin(np.arange(now.pairs.shape[1]), sizes)
     tries = int(now.tries[:, at_sizes].min())
     full = now.pairs & at_sizes & (state.tried.full_tries <= tries)
-    bars, is_yielded = state.cutoffs_by_size(), False
+    bars, is_yielded = state.sum_cutoffs(), False
     for step in FullDataTrees().steps_of_pairs(state, plan, full, bars, tries, plan.node_limit(tries)):
         is_yielded = True
         yield step

@@ -81,13 +81,13 @@ def _first_trees(state: GridState, plan: Plan, ends_excluded: bool) -> Iterator[
     pairs = (state.tried.full_tries == 0) & ~state.all_rows.solved_pairs()
     gammas = np.flatnonzero(pairs.any(axis=1))[-plan.n_threads :]
     pairs[: gammas.min(initial=len(pairs))] = False
-    yield from FullDataTrees().steps_of_pairs(state, plan, pairs, state.cutoffs_by_size(), 0, plan.first_full_nodes)
+    yield from FullDataTrees().steps_of_pairs(state, plan, pairs, state.sum_cutoffs(), 0, plan.first_full_nodes)
 
 
 def looks(state: GridState, plan: Plan, pairs: BoolArray) -> Iterator[Step]:
     """Yield short trees of the full data at all gammas of some pairs (G, T), which are sufficient for small sizes."""
     yield from FullDataTrees().steps_of_pairs(
-        state, plan, pairs, state.cutoffs_by_size(), NOT_A_TRY, plan.look_nodes, plan.slice_seconds
+        state, plan, pairs, state.sum_cutoffs(), NOT_A_TRY, plan.look_nodes, plan.slice_seconds
     )
 
 

@@ -51,7 +51,7 @@ class OpenPairs:
         full_upper = state.all_rows.upper()
         is_best_solved = bool(state.cells.final[best].all()) and np.isfinite(upper[best])
         has_trees = plan.uses(FullDataTrees.name)
-        may = (has_trees and is_best_solved) & (state.cutoffs_to_exclude(state.cutoffs_by_size()) <= full_upper)
+        may = (has_trees and is_best_solved) & (state.objective_cutoffs(state.sum_cutoffs()) <= full_upper)
         full = np.where(state.all_rows.solved_pairs() | (not has_trees), DONE, state.tried.full_tries)
         folds = np.maximum(state.tried.lowest_tries, may)  # not before the second round
         return cls(pairs, cells, may, np.where(pairs, np.minimum(full, folds), DONE))
@@ -135,7 +135,7 @@ def weakest(state: GridState, plan: Plan, pairs: BoolArray) -> Iterator[Step]:
     sums = np.where(pairs, lower, np.inf)
     rise = plan.raised_share * (ceiling - float(lower.min()))
     near = pairs & (sums <= sums.min(axis=0)) & (sums <= sums.min() + plan.near_share * rise)
-    aims = np.minimum(lower + rise, state.cutoffs_by_size())
+    aims = np.minimum(lower + rise, state.sum_cutoffs())
     sources = FullDataTrees().ranked_steps(state, plan, near, aims), WeightedTrees().steps(state, plan, near, aims)
     steps = [step for source in sources for step in islice(source, plan.compared_steps)]
     ranked = sorted(

@@ -38,7 +38,7 @@ def winner_first(
     cutoff = _cutoff(now, state, plan, is_late)
     excluding = np.full(now.lower.shape, np.inf)
     if plan.max_tries > 1:  # with one try of each target nothing is put off
-        excluding = state.cutoffs_to_exclude(np.full(now.lower.shape, cutoff))
+        excluding = state.objective_cutoffs(np.full(now.lower.shape, cutoff))
     for tries in range(int(state.tried.round), plan.max_tries):
         if (is_late or tries) and (unweighed := _unweighed_folds(state, plan, running)):
             yield from unweighed
@@ -47,7 +47,7 @@ def winner_first(
         waiting &= ~_deferred_pairs(state, plan, excluding, tries)
         aim = _aim(now, state, plan, waiting, is_late)
         if aim is not None and not (running and aim.solves_pair and aim.pair != now.winner):
-            n_others = 1 if aim.solves_pair else int(((now.lower < aim.cutoff) & waiting).sum())
+            n_others = 1 if aim.solves_pair else int(((now.lower < aim.sum_cutoff) & waiting).sum())
             unweighed = _unweighed_folds(state, plan, running) if n_others > plan.weighted_pairs else []
             n_threads = -(-plan.n_threads // n_others)
             yield from unweighed or _steps_of_pair(state, plan, aim, tries, n_threads, running, excluding)

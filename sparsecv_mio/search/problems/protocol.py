@@ -189,7 +189,7 @@ class FoldProblem(ABC):
         self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired,
         cutoffs: Mapping[int, float] | None = None, n_threads: int = 1, exchanges: bool = True,
     ) -> BestSubsets:  # fmt: skip
-        """Solve best subsets of some sizes by branch and bound; a node limit of 0 only searches for supports."""
+        """Solve best subsets of some sizes by branch and bound; with a node limit of 0 without branching."""
 
     @abstractmethod
     def fit(self, supports: Sequence[IntArray]) -> Fits:

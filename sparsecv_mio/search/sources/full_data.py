@@ -105,13 +105,13 @@ class TreeStep(Step):
 
     Attributes
     ----------
-    cutoffs : (S,) array
+    objective_cutoffs : (S,) array
         Sufficient lower bounds, by size; inf to solve a size.
     is_known_in_folds : bool
         True if the first warm start was fitted in every fold before.
     """
 
-    cutoffs: FloatArray
+    objective_cutoffs: FloatArray
     is_known_in_folds: bool = True
 
     @property
@@ -139,8 +139,8 @@ class FullDataTrees:
             return
         if aim.solves_pair or not plan.uses(self.name) or len(state.open_folds(aim.pair, tries)) < 2:
             return
-        bars = np.full(state.context.shape[:2], aim.cutoff)
-        target = _target(state, plan, aim, tries, state.cutoffs_to_exclude(bars)[aim.pair[0]])
+        bars = np.full(state.context.shape[:2], aim.sum_cutoff)
+        target = _target(state, plan, aim, tries, state.objective_cutoffs(bars)[aim.pair[0]])
         if target is not None:
             node_limit = plan.node_limit(tries, plan.full_data_folds)
             yield self.step(state, target[0], target[1], node_limit, n_threads, tries)
@@ -175,7 +175,7 @@ class FullDataTrees:
         size = int(state.context.grid.taus[t])
         return TreeStep(
             self.name, g, tuple(range(t + 1)), FULL_DATA, (size,), (support,), node_limit, n_threads, tries,
-            cutoffs=np.array([cutoff]), is_known_in_folds=is_known,
+            objective_cutoffs=np.array([cutoff]), is_known_in_folds=is_known,
         )  # fmt: skip
 
     def steps_of_pairs(
@@ -202,7 +202,7 @@ class FullDataTrees:
             Time for all steps together, in seconds.
         """
         wanted = pairs & ~state.all_rows.solved_pairs() & plan.uses(self.name)
-        cutoffs, taus_of = state.cutoffs_to_exclude(bars), state.context.grid.taus
+        cutoffs, taus_of = state.objective_cutoffs(bars), state.context.grid.taus
         gammas = np.flatnonzero(wanted.any(axis=1)).tolist()
         n_parts = plan.n_threads if len(gammas) < plan.n_threads and node_limit > plan.look_nodes else 1
         by_gamma = [(g, np.flatnonzero(wanted[g])[i::n_parts].tolist()) for g in gammas for i in range(n_parts)]
@@ -214,7 +214,8 @@ class FullDataTrees:
             starts += [state.cells.pool.supports[number] for number in numbers]
             yield TreeStep(
                 self.name, g, tuple(taus), FULL_DATA, tuple(taus_of[taus].tolist()), tuple(starts), node_limit,
-                tries=tries, cutoffs=cutoffs[g, taus].copy(), seconds=seconds * plan.n_threads / len(by_gamma),
+                tries=tries, objective_cutoffs=cutoffs[g, taus].copy(),
+                seconds=seconds * plan.n_threads / len(by_gamma),
             )  # fmt: skip
 
     def ranked_steps(self, state: GridState, plan: Plan, pairs: BoolArray, aims: FloatArray) -> Iterator[Step]:
@@ -244,7 +245,7 @@ class FullDataTrees:
         """Grow the tree, and fit a new support in every fold at once if the problem is able to."""
         assert isinstance(step, TreeStep)
         problem, is_over = problems.full(step.gamma), StepClock.from_step(step, is_expired).has_expired
-        cutoffs = dict(zip(step.sizes, step.cutoffs.tolist(), strict=True))
+        cutoffs = dict(zip(step.sizes, step.objective_cutoffs.tolist(), strict=True))
         found = problem.solve(
             step.sizes, step.warm_starts, step.node_limit, is_over, cutoffs, n_threads=step.n_threads
         )  # fmt: skip
@@ -254,7 +255,8 @@ class FullDataTrees:
             if not (step.is_known_in_folds and np.array_equal(np.sort(support), np.sort(step.warm_starts[0]))):
                 in_folds = problem.hold_out(support, is_expired)
                 statements.append(SupportInFolds(step.gamma, tau, support, *in_folds))
-        is_final = found.finished and not np.isfinite(step.cutoffs).any()  # with a higher cutoff nodes give more
+        # with a higher cutoff nodes give more
+        is_final = found.finished and not np.isfinite(step.objective_cutoffs).any()
         is_finished = is_final or all(subset.complete for subset in found.by_size.values())
         return Findings(step, tuple(statements), found.nodes, 1, is_finished, was_stopped=is_expired())
 
@@ -262,7 +264,7 @@ class FullDataTrees:
         """Note the nodes that were spent on the pairs."""
         step = findings.step
         assert isinstance(step, TreeStep)
-        is_unlimited = (step.node_limit >= UNLIMITED) & np.isinf(step.cutoffs)
+        is_unlimited = (step.node_limit >= UNLIMITED) & np.isinf(step.objective_cutoffs)
         is_done = state.all_rows.solved_pairs()[step.pairs] | is_unlimited | findings.is_finished
         state.tried.full_tries[step.pairs] = np.where(is_done, DONE, step.tries + 1)
         state.tried.is_looked_at[step.pairs] = True
@@ -285,8 +287,8 @@ def _target(state: GridState, plan: Plan, aim: Aim, tries: int, cutoffs: FloatAr
     elif not is_tried[t]:
         lower_sums = state.bounds().lower[g]
         sums_lower = state.cells.lower[aim.pair] + state.objective_upper[aim.pair]
-        for last in np.flatnonzero((lower_sums < aim.cutoff) & ~is_tried)[::-1].tolist():
+        for last in np.flatnonzero((lower_sums < aim.sum_cutoff) & ~is_tried)[::-1].tolist():
             rise = np.maximum(uppers[last] - sums_lower, 0.0).sum()  # the bound at a larger size may be too weak
-            if last >= t and rise >= plan.rise_share * (aim.cutoff - lower_sums[t]):
+            if last >= t and rise >= plan.rise_share * (aim.sum_cutoff - lower_sums[t]):
                 return (g, last), float(cutoffs[last])
     return None

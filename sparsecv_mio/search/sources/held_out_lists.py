@@ -31,12 +31,12 @@ class ListStep(Step):
     ----------
     upper : float
         Upper bound on the objective of the full data.
-    cutoff : float
+    sum_cutoff : float
         Sum of lower bounds to reach; inf to solve the folds.
     """
 
     upper: float
-    cutoff: float
+    sum_cutoff: float
 
 
 class HeldOutLists:
@@ -53,7 +53,7 @@ class HeldOutLists:
             best = state.full_support(aim.pair)
             supports = (best, *(support for support in shown if len(support) == len(best)))
             nodes = plan.node_limit(tries, plan.list_folds)
-            yield self.step(state, aim.pair, supports, nodes, aim.cutoff, n_threads, tries)
+            yield self.step(state, aim.pair, supports, nodes, aim.sum_cutoff, n_threads, tries)
 
     def step(
         self, state: GridState, pair: Pair, supports: tuple, node_limit: int, cutoff: float, n_threads: int = 1,
@@ -77,7 +77,7 @@ class HeldOutLists:
         (g, t), size = pair, int(state.context.grid.taus[pair[1]])
         return ListStep(
             self.name, g, (t,), ALL_FOLDS, (size,), supports, node_limit, n_threads, tries,
-            upper=state.full_subset(pair).upper, cutoff=cutoff,
+            upper=state.full_subset(pair).upper, sum_cutoff=cutoff,
         )  # fmt: skip
 
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
@@ -86,7 +86,7 @@ class HeldOutLists:
         problem, size = problems.full(step.gamma), step.sizes[0]
         near_best = problem.make_near_optimal_list(size, step.warm_starts, is_expired)
         is_single, is_complete = problem.has_one_support(size) and step.node_limit == 1, True
-        solves = not np.isfinite(step.cutoff)
+        solves = not np.isfinite(step.sum_cutoff)
         if solves and step.node_limit:
             near_best.compute_exactly()
         least, most = near_best.bound_all_fits(step.upper) if solves else near_best.unknown_bounds()
@@ -110,15 +110,15 @@ class HeldOutLists:
             return
         state.tried.list_tries[pair] = step.tries + 1
         if findings.is_finished:
-            state.tried.list_stage[pair] = RAISED if np.isfinite(step.cutoff) else SOLVED
+            state.tried.list_stage[pair] = RAISED if np.isfinite(step.sum_cutoff) else SOLVED
             state.tried.full_tries[pair] = max(int(state.tried.full_tries[pair]), min(step.tries + 1, DONE))
 
 
 def _fill_list(near_best: HeldOutList, step: ListStep, cutoff: float | None, most: FloatArray) -> bool:
     """List near-optimal supports as far as the step needs them; return True if the list is complete."""
     if cutoff is None:
-        solves = not np.isfinite(step.cutoff)
-        cutoff = near_best.cutoff_to_solve(most) if solves else near_best.cutoff_to_raise(step.cutoff)
+        solves = not np.isfinite(step.sum_cutoff)
+        cutoff = near_best.cutoff_to_solve(most) if solves else near_best.cutoff_to_raise(step.sum_cutoff)
         cutoff = max(cutoff, step.upper)
         if not np.isfinite(cutoff):
             return False

@@ -32,7 +32,7 @@ class SubproblemTrees:
             top = np.minimum(cells.nominal[aim.pair][folds], top)
         rises = top - cells.lower[aim.pair][folds]
         order = np.argsort(-rises, kind="stable")
-        missing = aim.cutoff - cells.lower[aim.pair].sum()
+        missing = aim.sum_cutoff - cells.lower[aim.pair].sum()
         n_needed = int(np.searchsorted(np.cumsum(rises[order]), missing, side="right")) + 1  # all folds if it is inf
         yield from self.steps_of_folds(state, plan, aim.pair, folds[order][: max(n_needed, n_threads)].tolist(), tries)
 

@@ -54,7 +54,7 @@ class WeightedStep(PairsStep):
         Upper bounds on objectives, held-out losses shown, and lower bounds on held-out losses.
     is_full_solved : bool array
         Pairs whose best subset of the full data is known.
-    cutoffs : array
+    loss_cutoffs : array
         Sufficient lower bounds on held-out losses, for trees.
     """
 
@@ -62,7 +62,7 @@ class WeightedStep(PairsStep):
     held_out: FloatArray
     lower: FloatArray
     is_full_solved: BoolArray
-    cutoffs: FloatArray
+    loss_cutoffs: FloatArray
 
 
 class WeightedTrees:
@@ -108,7 +108,8 @@ class WeightedTrees:
         return WeightedStep(
             self.name, -1, taus, (fold,), tuple(state.context.grid.taus[list(taus)].tolist()), wanted=wanted,
             objective_upper=state.objective_upper[:, :, fold].copy(), held_out=state.cells.nominal[:, :, fold].copy(),
-            lower=state.cells.lower[:, :, fold].copy(), is_full_solved=state.all_rows.solved_pairs(), cutoffs=cutoffs,
+            lower=state.cells.lower[:, :, fold].copy(), is_full_solved=state.all_rows.solved_pairs(),
+            loss_cutoffs=cutoffs,
         )  # fmt: skip
 
     def run_step(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
@@ -121,7 +122,7 @@ class WeightedTrees:
             lower = problem.relax_weighted(step.wanted, *known_bounds, is_over)
         else:
             targets = {
-                (g, t): (float(step.cutoffs[g, t]), float(0.5 * (step.cutoffs[g, t] + step.lower[g, t])))
+                (g, t): (float(step.loss_cutoffs[g, t]), float(0.5 * (step.loss_cutoffs[g, t] + step.lower[g, t])))
                 for g, t in np.argwhere(step.wanted).tolist()
             }
             lower, n_nodes = problem.branch_weighted(
@@ -137,7 +138,7 @@ class WeightedTrees:
             state.tried.is_weighted[fold] = True
             return
         assert isinstance(step, WeightedStep)
-        missed = step.wanted & (state.cells.lower[:, :, fold] <= 0.5 * (step.cutoffs + step.lower))
+        missed = step.wanted & (state.cells.lower[:, :, fold] <= 0.5 * (step.loss_cutoffs + step.lower))
         state.tried.weighted_tries[:, :, fold][missed] = np.minimum(
             state.tried.weighted_tries[:, :, fold][missed] + 1, DONE
         )

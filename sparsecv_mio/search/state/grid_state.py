@@ -178,7 +178,7 @@ class GridState(SearchState):
         room = np.maximum(bars[gamma, taus] - self.bounds().lower[gamma, taus], np.finfo(float).tiny)
         return float(np.minimum(rise / room, 1.0).sum())
 
-    def cutoffs_by_size(self) -> FloatArray:
+    def sum_cutoffs(self) -> FloatArray:
         """(G, T): sums of lower bounds at which a pair is excluded; inf for the best pair.
 
         A pair is compared with the best pair of the grid once that pair is solved. Before, it is compared with the best
@@ -194,11 +194,11 @@ class GridState(SearchState):
         return bars
 
     def unexcluded_by_size(self) -> BoolArray:
-        """(G, T, K): open subproblems of the pairs that `cutoffs_by_size` do not exclude."""
-        is_excluded = self.bounds().lower >= self.cutoffs_by_size()
+        """(G, T, K): open subproblems of the pairs that `sum_cutoffs` do not exclude."""
+        is_excluded = self.bounds().lower >= self.sum_cutoffs()
         return np.asarray(self.open & ~is_excluded[:, :, None])
 
-    def cutoffs_to_exclude(self, bars: FloatArray) -> FloatArray:
+    def objective_cutoffs(self, bars: FloatArray) -> FloatArray:
         """(G, T): full-data bounds at which the lower bounds of a pair sum to its cutoff in `bars`; inf for none.
 
         O(K log K) for each pair that changed, or that has another cutoff, since the last call.

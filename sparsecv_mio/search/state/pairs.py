@@ -262,12 +262,12 @@ class Aim(NamedTuple):
     """The pair to work on next, and the sum of lower bounds at which work on it ends; inf to solve every fold."""
 
     pair: Pair
-    cutoff: float
+    sum_cutoff: float
 
     @property
     def solves_pair(self) -> bool:
         """True if every fold is to be solved."""
-        return self.cutoff == np.inf
+        return self.sum_cutoff == np.inf
 
 
 def choose_aim(now: PairBounds, gap: float, workable: BoolArray, open_share: float) -> Aim | None:

@@ -61,7 +61,7 @@ def check_stored_numbers(search: GridSearch) -> None:
     state, cells = search.state, search.state.cells
     for total, array in zip(cells.sums(), (cells.lower, cells.upper, cells.nominal), strict=True):
         np.testing.assert_array_equal(total, array.sum(axis=2))
-    cutoffs = state.cutoffs_by_size()
+    cutoffs = state.sum_cutoffs()
     upper = np.where(state.context.folds.scores_all_left_out, state.objective_upper + state.slip, np.inf)
     whole = enough_on_all_rows(cells.lower, upper, cutoffs * (1.0 + ACCURATE_RTOL))
-    np.testing.assert_array_equal(state.cutoffs_to_exclude(cutoffs), whole)
+    np.testing.assert_array_equal(state.objective_cutoffs(cutoffs), whole)
