@@ -27,7 +27,7 @@ from sparsecv_mio.certificate.inference_parts import (
     StabilitySelection,
 )
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.certificate.restrictions import restrictions_of
+from sparsecv_mio.certificate.restrictions import complete_factors, restrictions_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.model_space import words_of_terms
@@ -40,7 +40,9 @@ MAX_MODELS = 50  # maximum number of distinct models with their frequencies in a
 ENDS = ("lower", "upper", "coefficient_low", "coefficient_high")  # fields of the two intervals of a feature
 
 
-def count_features(record: Record, models: Sequence[ChosenModel]) -> list[FeatureCount]:
+def count_features(
+    record: Record, models: Sequence[ChosenModel], factors: Sequence[Sequence[str]]
+) -> list[FeatureCount]:
     """Return the number of models with each feature, the most frequent first, then in the order of the data.
 
     Parameters
@@ -49,8 +51,10 @@ def count_features(record: Record, models: Sequence[ChosenModel]) -> list[Featur
         Record of all rows, whose features are listed too.
     models : sequence of ChosenModel
         Models of the draws, at least one.
+    factors : sequence of sequences of str
+        Columns that enter a model together; a model with one of them counts for all.
     """
-    counts = Counter(name for model in models for name in model.support)
+    counts = Counter(name for model in models for name in complete_factors(model.support, factors))
     counts.update(dict.fromkeys(restrictions_of(record).adjust, len(models)))
     counts.update(dict.fromkeys(record.support, 0))
     place = {name: i for i, name in enumerate(record.data.names)}
@@ -76,8 +80,8 @@ def summarise_bootstrap(record: Record, found: Bootstrap) -> Bootstrap:
     from scipy.stats import binomtest
 
     models, n_models, features = found.chosen, len(found.chosen), []
-    forced = restrictions_of(record).forced_columns
-    for counted in count_features(record, models):
+    forced, factors = restrictions_of(record).forced_columns, restrictions_of(record).count
+    for counted in count_features(record, models, factors):
         values = np.array([model.coefficients.get(counted.feature, 0.0) for model in models])
         share = binomtest(counted.draws, n_models).proportion_ci(found.level, method="wilson")
         low, high = np.quantile(values, [(1.0 - found.level) / 2.0, (1.0 + found.level) / 2.0]).tolist()
@@ -88,7 +92,8 @@ def summarise_bootstrap(record: Record, found: Bootstrap) -> Bootstrap:
         )
     place = {name: i for i, name in enumerate(record.data.names)}
     sizes = Counter(model.tau for model in models)
-    supports = Counter(tuple(sorted(model.support, key=place.__getitem__)) for model in models)
+    completed = (complete_factors(model.support, factors) for model in models)
+    supports = Counter(tuple(sorted(support, key=place.__getitem__)) for support in completed)
     by_count = sorted(supports, key=lambda support: (-supports[support], len(support), support))
     return replace(
         found,
@@ -160,7 +165,7 @@ def summarise_stability_selection(
         bound=bound_false_selections(mean_size, len(terms), found.threshold),
         selected=tuple(term for term in terms if counts[term] / len(models) >= found.threshold),
         certified=sum(model.status == "proved" for model in found.chosen),
-        features=tuple(count_features(record, models)),
+        features=tuple(count_features(record, models, factors)),
     )
 
 

@@ -35,6 +35,27 @@ NO_EFFECT = ACCURATE_RTOL  # share of the target; a smaller effect may have eith
 References = Mapping[str, Sequence[str]]  # all columns of the factor, by level
 
 
+def complete_factors(support: Iterable[str], factors: Iterable[Sequence[str]]) -> set[str]:
+    """Return a support with all columns of each factor from which it has a column.
+
+    A draw without the rows of a level has no column for this level, but its model may contain the factor.
+
+    Parameters
+    ----------
+    support : iterable of str
+        Columns of a model.
+    factors : iterable of sequences of str
+        Columns that enter a model together.
+
+    Examples
+    --------
+    >>> sorted(complete_factors(["a", "f=1"], [("f=1", "f=2")]))
+    ['a', 'f=1', 'f=2']
+    """
+    columns = set(support)
+    return columns.union(*(factor for factor in factors if columns & set(factor)))
+
+
 def restrictions_of(record: Any) -> Restrictions:
     """Return the restrictions of a record of any kind."""
     holder = getattr(record, "request", None) or getattr(record, "side", None)

@@ -13,7 +13,7 @@ from rich.console import Console
 from sparsecv_mio.certificate import inference_parts
 from sparsecv_mio.certificate.parts import GapStep, PlanSetting
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.certificate.restrictions import restrictions_of
+from sparsecv_mio.certificate.restrictions import complete_factors, restrictions_of
 from sparsecv_mio.data.reading_options import indicator_name
 from sparsecv_mio.digits import format_interval, format_number, format_with_zeros, quoted_name, round_upward, several
 from sparsecv_mio.errors import BadInput
@@ -126,7 +126,8 @@ def _describe_plan(plan: inference_parts.DrawPlan, n_done: int, n_certified: int
 
 def _describe_bootstrap(record: Record, found: inference_parts.Bootstrap) -> DrawSummary:
     n_done, unit = len(found.chosen), restrictions_of(record).unit_of_tau
-    same = next((one.draws for one in found.models if set(one.support) == set(record.support)), 0)
+    support = complete_factors(record.support, restrictions_of(record).count)
+    same = next((one.draws for one in found.models if set(one.support) == support), 0)
     sizes = ", ".join(f"{one.tau} ({one.draws:,})" for one in found.sizes)
     lines = [
         *_describe_plan(found.plan, n_done, found.certified, ("bootstrap draw", "bootstrap draws")),
@@ -150,7 +151,7 @@ def _describe_bootstrap(record: Record, found: inference_parts.Bootstrap) -> Dra
             row += [*(["reference", ""] if one.feature in references else limits), f"{one.zeros:.3f}"]
         caption += (
             ", and percentiles of coefficients over all draws, which are not confidence intervals: a coefficient is 0 "
-            f"in draws without its {unit}"
+            f"in draws without its {'term or its level' if has_levels else unit}"
         )
     else:
         lines.append(

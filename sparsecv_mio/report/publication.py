@@ -17,7 +17,7 @@ import numpy as np
 from sparsecv_mio.certificate.inference_parts import TermInference
 from sparsecv_mio.certificate.read_back import StoredRecord
 from sparsecv_mio.certificate.records import EITHER_SIDE, Record
-from sparsecv_mio.certificate.restrictions import adjustment_columns, restrictions_of
+from sparsecv_mio.certificate.restrictions import adjustment_columns, complete_factors, restrictions_of
 from sparsecv_mio.data.dataset import MULTIPLICITY, Dataset
 from sparsecv_mio.data.folds import fold_name
 from sparsecv_mio.data.reading_options import ABSENT
@@ -368,10 +368,11 @@ def _describe_draws(record: Record) -> dict[str, Any]:
     """Return the values of the template on the bootstrap and the tests by splits."""
     features, chosen = (record.bootstrap.features, record.bootstrap.chosen) if record.bootstrap else ((), ())
     frequent = [one for one in features if one.frequency > 0.5 and one.feature not in record.predictor.coefficients]
-    splits = record.inference.splits if record.inference else ()
+    splits, factors = record.inference.splits if record.inference else (), restrictions_of(record).count
+    support = complete_factors(record.support, factors)
     return {
         "frequent_others": [f"{quoted_name(one.feature)} ({format_percent(one.frequency)})" for one in frequent],
-        "n_same": sum(set(one.support) == set(record.support) for one in chosen),
+        "n_same": sum(complete_factors(one.support, factors) == support for one in chosen),
         "inclusion_width": math.ceil(max((100.0 * (one.upper - one.lower) for one in features), default=0.0)),
         "has_few_splits": record.inference is not None and len(splits) < FEW_SPLITS,
         "tests_factors": record.inference is not None and bool((record.request.restrictions or NONE).count),

@@ -8,6 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
@@ -174,3 +175,23 @@ def test_frequencies_are_a_frame() -> None:
     assert list(frame["feature"]) == [one.feature for one in drawn.bootstrap.features]
     assert {"frequency", "lower", "coefficient_high"} <= {*frame}
     assert list(drawn.stability_selection.to_frame()) == ["feature", "draws", "frequency"]
+
+
+def test_a_model_of_a_draw_without_a_rare_level_counts_for_its_factor() -> None:
+    rng = np.random.default_rng(4)
+    stage, a, b = np.resize(["I", "II", "III"], 30).astype(object), rng.normal(size=30), rng.normal(size=30)
+    stage[5] = "IV"
+    frame = pd.DataFrame({"stage": stage, "a": a, "b": b, "y": 3.0 * (stage == "III") + 2.0 * a + rng.normal(size=30)})
+    record = sc.solve(frame, "y", encode="onehot", count="factors", folds="3", gammas=0.1, taus="1:3", threads=1)
+    made = sc.bootstrap(record, frame, 12, seed=1, threads=1).bootstrap
+    assert made is not None
+    columns = {name for name in record.data.names if name.startswith("stage=")}
+    supports = [set(model.support) for model in made.chosen]
+    assert {"stage=III"} <= set.union(*supports) and any(
+        support & columns not in (set(), columns) for support in supports
+    )
+    terms = [frozenset(name.partition("=")[0] for name in one.support) for one in made.models]
+    assert len(set(terms)) == len(terms) and sum(one.draws for one in made.models) == 12
+    assert {one.frequency for one in made.features if one.feature in columns} == {
+        sum(bool(support & columns) for support in supports) / 12
+    }
