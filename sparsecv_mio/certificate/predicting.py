@@ -334,7 +334,7 @@ class DrawnModel:
     """Methods that draw figures of a record."""
 
     def plot(self, data: Any = None) -> Figure:
-        """Return a figure with all panels, as `sparsecv plot` draws it.
+        """Return the figure that `sparsecv plot` draws by default.
 
         Parameters
         ----------

@@ -565,10 +565,9 @@ PLOT_PANEL = option(
     PANELS[0],
     "WORD",
     "Panel for a record of `solve`: cv-error, grid (every pair), bounds (certified bound of every pair), features "
-    "(number of folds that select each), sources (relative gap over time, by bounding method), baselines (with "
-    "solve --baselines), inclusion and intervals (frequencies of features and percentiles of coefficients over the "
-    "draws of --bootstrap), coefficients or all; "
-    "with logistic loss and --data, also roc and calibration.",
+    "(number of folds that select each), coefficients; with logistic loss and --data, roc and calibration; all of "
+    "these; or, not in all, sources (relative gap over time, by bounding method), baselines (with solve --baselines), "
+    "inclusion and intervals (frequencies of features and percentiles of coefficients over the draws of --bootstrap).",
     PANELS,
 )
 PLOT_OUT = option(None, "FILE", "Output file (.png, .svg, .pdf). [RECORD with .png]", also="-o")

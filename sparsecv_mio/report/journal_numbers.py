@@ -94,6 +94,8 @@ def format_estimate(value: float, like: float, is_ratio: bool = False) -> str:
 def format_limits(lower: float, upper: float, like: float, is_ratio: bool = False) -> str:
     """Return the limits of the interval of a coefficient, or of its exponential, rounded outward.
 
+    A limit that would be rounded to the null value (0, for ratios 1) or beyond has more decimals.
+
     Parameters
     ----------
     lower, upper : float
@@ -105,6 +107,8 @@ def format_limits(lower: float, upper: float, like: float, is_ratio: bool = Fals
     --------
     >>> format_limits(-0.0812, 1.251, 1.16), format_limits(0.0, 0.405, 0.3, True), format_limits(0.001, 1.0, 0.0634)
     ('-0.09 to 1.26', '1.00 to 1.50', '0.0010 to 1.0000')
+    >>> format_limits(0.0008, 0.156, 0.1, True), format_limits(-1.25, -0.002, 1.16)
+    ('1.0008 to 1.17', '-1.25 to -0.002')
     """
     decimals = find_decimals(like, is_ratio)
     ends = ((lower, True), (upper, False))
@@ -119,7 +123,10 @@ def _round_limit(value: float, decimals: int | None, is_ratio: bool, is_lower: b
     if decimals is None or not abs(limit) < 1e12:
         return (format_lower if is_lower else format_upper)(limit, DIGITS, format_with_zeros)
     rounding = ROUND_FLOOR if is_lower else ROUND_CEILING
-    return str(Decimal(repr(limit)).quantize(Decimal(1).scaleb(-decimals), rounding) + 0)
+    exact, null = Decimal(repr(limit)), int(is_ratio)
+    if exact != null and (exact > null) == is_lower:  # rounding must not move the limit to the null value
+        decimals = max(decimals, -(exact - null).adjusted())
+    return str(exact.quantize(Decimal(1).scaleb(-decimals), rounding) + 0)
 
 
 def format_percent(share: float) -> str:

@@ -229,7 +229,8 @@ def _describe_inference(record: Record, found: inference_parts.Inference) -> Dra
     )
     if any(term.is_empty for term in found.terms):
         caption += " An interval is empty if these tests reject every value, because estimates of splits disagree."
-    heads = ("term", "models", "p-value", "estimate", f"{level} interval")
+    unit = record.loss.target.unit
+    heads = ("term", "models", "p-value", f"estimate ({unit})" if unit else "estimate", f"{level} interval")
     table = report_table(caption, heads, _make_rows_of_tests(record, found), words=1)
     return DrawSummary("tests of terms on the halves that did not choose them", lines, (table,))
 
@@ -370,7 +371,8 @@ def baseline_table(record: Record) -> ReportTable | None:
     if record.baselines is None:
         return None
     error = mark_estimate(format_with_zeros(record.cv_error, ERROR_DIGITS), record.estimate)
-    gamma, seconds = f"gamma = {format_number(record.gamma, 4)}", f"{record.work.seconds:.2f}"
+    gamma, sources = f"gamma = {format_number(record.gamma, 4)}", record.work.sources
+    seconds = f"{sum(work.seconds for work in sources):.2f}" if sources else "?"  # without the start of the process
     rows = [("best subset", error, "", "", len(record.support), gamma, seconds)]
     for entry in record.baselines.methods:
         difference = "?" if entry.difference is None else f"{entry.difference:+#.3g}"

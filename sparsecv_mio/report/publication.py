@@ -214,14 +214,14 @@ def _make_columns_of_tests(
     terms, adjusted = {one.term: one for one in tests.terms}, adjustment_columns(record)
     free = [name for name in record.predictor.coefficients if name not in adjusted]
     tested = {name: terms.get(name) for name in words_of_terms(free, restrictions_of(record).count)}
-    columns, is_ratio = dict[str, dict[str, str]](), bool(record.loss.target.ratio)
+    columns, word = dict[str, dict[str, str]](), record.loss.target.ratio
     for head, step in steps.items():
         shown = {
-            name: _format_test(one, step.get(name), like.get(name, 0.0), is_ratio)
+            name: _format_test(one, step.get(name), like.get(name, 0.0), bool(word))
             for name, one in tested.items()
             if one
         }
-        columns[f"Split estimate{head}"] = {name: estimate for name, (estimate, _) in shown.items()}
+        columns[f"Split {word or 'estimate'}{head}"] = {name: estimate for name, (estimate, _) in shown.items()}
         columns[f"{100.0 * tests.level:g}% split interval{head}"] = {name: cell for name, (_, cell) in shown.items()}
     columns["p"] = {
         name: "not tested" if one and one.n_tested == 0 else format_p_value(one.p_value if one else 1.0)

@@ -634,7 +634,7 @@ def _count_chosen(record: Record) -> int:
 
 
 def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
-    """Return a figure with all panels of a record side by side.
+    """Return the figure of a record: its panels side by side, except sources, baselines, inclusion and intervals.
 
     Parameters
     ----------

@@ -539,7 +539,7 @@ def _print_sizes(console: Console, record: records.Record, full: bool) -> None:
     if has_bounds:
         say(console, *_explain_marks(record, rows), subproblems_line(record), style="dim")
     else:
-        seconds = f"{record.work.seconds:.2f} s{_on_threads(record.request.threads)}"
+        seconds = _describe_duration(record.work, record.request.threads)
         notes = size_rows.advise_full_curve(record), size_rows.explain_excluded(record, rows)
         say(console, *notes, seconds, style="dim")
 
@@ -557,12 +557,12 @@ def work_line(work: Work, threads: int | None) -> str:
     Examples
     --------
     >>> work_line(Work(1200, 340, 1.5, "enumerate 1200, per-fold 0"), 2)
-    '1,200 solved by branch and bound, 340 nodes, 1.50 s on 2 threads'
+    '1,200 solved by branch and bound, 340 nodes, answer after 1.50 s on 2 threads'
     >>> work_line(Work(1, 1, 0.5, "enumerate 1200, per-fold 34"), None)
-    '1 solved by branch and bound, 1 node, 0.50 s'
+    '1 solved by branch and bound, 1 node, answer after 0.50 s'
     """
     effort = f"{work.mios:,} solved by branch and bound, {several(work.nodes, 'node')}"
-    return f"{effort}, {work.seconds:.2f} s{_on_threads(threads)}"
+    return f"{effort}, {_describe_duration(work, threads)}"
 
 
 def methods_line(engine: str) -> str:
@@ -836,8 +836,10 @@ def _descent_lines(record: records.Record) -> list[str]:
     return lines
 
 
-def _on_threads(threads: int | None) -> str:
-    return "" if threads is None else f" on {several(threads, 'thread')}"
+def _describe_duration(work: Work, threads: int | None) -> str:
+    """Return the time from the start to the answer, before nested cross-validation, draws and baselines."""
+    on_threads = "" if threads is None else f" on {several(threads, 'thread')}"
+    return f"answer after {work.seconds:.2f} s{on_threads}"
 
 
 def surface_rows(

@@ -83,6 +83,12 @@ def test_what_is_no_trace_or_would_be_lost(
     assert (tmp_path / "data.csv").read_text() == "a,b\n1,2\n" and not (tmp_path / "a.png").exists()
 
 
+def test_the_help_names_the_panels_that_are_not_in_the_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plot", "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.index("coefficients;") < told.index("or, not in all, sources") < told.index("inclusion and intervals")
+
+
 def test_panels_and_data(record: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "a.svg"
     for extra in (["--panel", "Grid"], ["--panel", "coefficients", "--data", str(PROSTATE)]):

@@ -459,6 +459,15 @@ def test_percentages_are_rounded_to_the_safe_side() -> None:
     assert round_percentage(0.0, False) == 0.0
 
 
+def test_the_seconds_of_the_search_do_not_include_the_start_of_the_process() -> None:
+    record = answered(names="lasso")
+    late = replace(record, work=replace(record.work, seconds=record.work.seconds + 100.0))
+    expected = f"{sum(work.seconds for work in record.work.sources):.2f}"
+    assert baseline_table(late).rows[0][-1] == expected
+    before = replace(record, work=replace(record.work, sources=()))
+    assert baseline_table(before).rows[0][-1] == "?"
+
+
 def test_a_single_fold_has_no_standard_error() -> None:
     record = answered(names="lasso", folds="holdout:0.3")
     assert record.baselines is not None and record.baselines.methods[0].standard_error is None

@@ -151,9 +151,37 @@ def test_an_interval_has_the_decimals_of_its_estimate_and_is_rounded_outward() -
             shown = format_limits(*ends, value, is_ratio).split(" to ")
             exact = [math.exp(end) if is_ratio else end for end in ends]
             assert float(shown[0]) <= exact[0] <= exact[1] <= float(shown[1])
-            decimals = find_decimals(value, is_ratio)
-            assert decimals is None or {len(end.partition(".")[2]) for end in shown} == {decimals}
+            decimals, null = find_decimals(value, is_ratio), float(is_ratio)
+            assert not exact[0] > null or float(shown[0]) > null
+            assert not exact[1] < null or float(shown[1]) < null
+            for end, text, sign in zip(exact, shown, (1.0, -1.0), strict=True):
+                more = math.ceil(-math.log10(sign * (end - null))) if sign * (end - null) > 0.0 else 0
+                assert decimals is None or len(text.partition(".")[2]) == max(decimals, more)
             assert decimals is None or len(format_estimate(value, value, is_ratio).partition(".")[2]) == decimals
+
+
+def test_a_limit_is_not_rounded_to_the_null_value() -> None:
+    assert format_limits(0.0008, 0.156, 0.1, True) == "1.0008 to 1.17"
+    assert format_limits(-0.156, -0.0008, 0.1, True) == "0.85 to 0.9993"
+    assert format_limits(0.0, 0.156, 0.1, True) == "1.00 to 1.17"
+    assert format_limits(-1.25, -0.002, 1.16) == "-1.25 to -0.002"
+    assert format_limits(0.3, 0.8, 250.0) == "0.3 to 1" and format_limits(-0.3, 0.8, 250.0) == "-1 to 1"
+
+
+def test_split_estimates_of_classes_are_named_as_ratios() -> None:
+    rng = np.random.default_rng(8)
+    given = Dataset.from_arrays(X := rng.normal(size=(80, 2)), (X[:, 0] + rng.normal(size=80) > 0.0).astype(float))
+    record = sc.solve(given, loss="logistic", folds="4", gammas=0.1, taus=1, threads=1)
+    plan, (name,) = DrawPlan(2, 7, "rows", 80, False, 1e-4), record.support
+    split = SplitResult(0, 0.1, 1, (name,), "proved", 0.0)
+    record = replace(record, inference=Inference(plan, 0.95, (split,), (TermInference(name, 1, 0.01, 0.6, 0.5, 0.7),)))
+    made = make_publication(record, given)
+    row = next(dict(zip(made.table.head, row, strict=True)) for row in made.table.rows if row[0] == name)
+    assert row["Split odds ratio"] == "1.82" and "Split odds ratio, 1 SD" in row and "Split estimate" not in row
+    assert row["Odds ratio"] == f"{math.exp(record.coefficients[name]):.2f}"
+    assert "Split odds ratio: median over the splits of the unpenalised odds ratio" in made.notes
+    (table,) = summarise_draws(record)[0].tables
+    assert table.head[3] == "estimate (log odds)"
 
 
 def test_latex_is_balanced_and_names_are_data(hostile: tuple[Record, Dataset]) -> None:
@@ -411,6 +439,13 @@ def test_preprocessing_is_stated(tmp_path: Path) -> None:
     imputed = sc.solve(file, "y", na="mean", drop=["sex"], force_in="b", **asked)
     made = make_publication(imputed)
     assert "We imputed missing values of 1 column by the mean of all rows" in made.methods
+    for record, procedure in (
+        (imputed, "the procedure without imputation (which used all rows)"),
+        (sc.solve(frame.drop(columns="sex").dropna(), "y", **asked), "the whole procedure"),
+    ):
+        outer = make_publication(replace(record, nested=Nested(record.folds, 2.5, 0.1, 25.0, ())))
+        assert f": {procedure} was repeated with each outer fold held out" in outer.methods
+        assert f"The nested CV error of {procedure}, over" in outer.results
     with_data = make_publication(imputed, sc.read_dataset(file, "y", na="mean", drop=["sex"])).methods
     assert "We imputed 1 missing value of b (1) by the mean of all rows" in with_data
     frame["sex"] = ["f", "m", "x", None] * 10
