@@ -495,10 +495,10 @@ def bound_folds(root: FullFit, full_lower: FloatArray) -> Iterator[SubproblemBou
     form, lower = root.form, full_lower - root.form.slack
 
     def bound(lo: int, hi: int) -> SubproblemBounds:
-        scores, cutoffs = root.scores(lo, hi), root.cutoffs(lo, hi)
-        well = is_well_known(root, scores)
+        scores, leverage = root.scores(lo, hi), np.minimum(root.leverage[lo:hi], 1.0)
+        cutoffs = root.incumbent_cutoffs(scores) + scores.error  # the error of e' (I - H_NN)^{-1} e is no larger
+        well = is_well_known(root, scores, (lo, hi))
         bounds = show_scores(root, scores, root.supports, (lo, hi), ("objective_upper",))
-        leverage = np.minimum(root.leverage[lo:hi], 1.0)
         length = root.residual[lo:hi]
         doubt = form.keep * (length + np.sqrt(root.problem.yy)) + form.slack  # rounding of the fit on all columns
         ends = np.maximum(length - doubt, 0.0), length * (1.0 + KEEP_RTOL) + form.slack
@@ -532,7 +532,7 @@ def show_scores(
     also : tuple of str
         Names of further arrays that will be filled.
     """
-    well, n_sizes = is_well_known(root, scores), len(root.left_out.taus)
+    well, n_sizes = is_well_known(root, scores, part), len(root.left_out.taus)
     bounds = SubproblemBounds.unknown(
         root.g, tuple(range(n_sizes)), slice(*part), part[1] - part[0], supports, (*SHOWN, *also)
     )
@@ -572,7 +572,11 @@ def solve_sure_subproblems(
     bounds.is_solved[...], bounds.is_branched[...] = sure, sure & is_branched[:, None]
 
 
-def is_well_known(root: FullFit, scores: BestByFold) -> BoolArray:
-    """Return True, in the shape of the scores, where the held-out loss of the best support may be shown."""
-    is_known = (scores.which >= 0) & np.isfinite(scores.error)
+def is_well_known(root: FullFit, scores: BestByFold, part: tuple[int, int]) -> BoolArray:
+    """Return True, in the shape of the scores, where the held-out loss of the best support may be shown.
+
+    The error of a fold of several rows is valid for leverages up to `CLIPPED_LEVERAGE`.
+    """
+    has_error = (root.leverage[slice(*part)] <= CLIPPED_LEVERAGE) | (root.left_out.folds.sizes[slice(*part)] == 1)
+    is_known = has_error & (scores.which >= 0) & np.isfinite(scores.error)
     return np.asarray(is_known & (scores.error <= WORST_ROUNDING * scores.held_out + root.form.slack))

@@ -17,6 +17,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.objective import fit, held_out_error
+from sparsecv_mio.search.api import solve
 from sparsecv_mio.search.problems.left_out_folds import (
     LARGEST_LEVERAGE,
     WIDEST_LEVERAGE,
@@ -275,7 +276,7 @@ def test_a_support_whose_error_is_not_known_is_not_shown() -> None:
     root = case.full_fit([0, 1])
     scores = root.scores(0, case.folds.k).copy()
     scores.error[0, 3] = scores.held_out[0, 3] + 1.0
-    known = is_well_known(root, scores)
+    known = is_well_known(root, scores, (0, scores.which.shape[1]))
     assert not known[0, 3] and known[0, :3].all() and not known[2].any()  # nothing was asked of the last row
 
 
@@ -330,3 +331,25 @@ def test_a_tree_that_the_clock_stops_solves_nothing() -> None:
     case = Enumerated(n=40)
     stopped = case.problem.solve_left_out(*case.incumbents([1]), case.is_open, 100, lambda: True)
     assert all(isinstance(known, NodeCount) or not known.is_solved.any() for known in stopped)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 7])
+def test_a_row_that_alone_determines_a_coefficient_excludes_no_pair(seed: int) -> None:
+    """Without its fold, the first column is smaller by a factor of 2e8: the leverage of the fold is 1 to rounding."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=116)
+    spike = 5e-9 * (x + 0.05 * rng.normal(size=116))
+    X = np.column_stack([spike, x, rng.normal(size=(116, 36))])
+    X[0, :2], y = (1.0, 2.0), 0.9 * x + 0.7 * rng.normal(size=116)
+    y[0], labels, gammas = 17.0, np.repeat(np.arange(58), 2), [1e-18, 1000.0]
+    record = solve(Dataset.from_arrays(X, y), folds=labels, gammas=gammas, taus=1, intercept="none", threads=1)
+    penalty, errors = np.square(X - X.mean(axis=0)).sum(axis=0) / 2.0, []
+    for gamma in gammas:
+        total = 0.0
+        for fold in range(58):
+            A, b = X[labels != fold].astype(np.longdouble), y[labels != fold]
+            beta = b @ A / (np.square(A).sum(axis=0) + gamma * penalty)
+            best = int(np.argmin(np.square(b[:, None] - A * beta).sum(axis=0) + gamma * penalty * beta**2))
+            total += float(np.square(y[labels == fold] - X[labels == fold, best] * beta[best]).sum())
+        errors.append(total / 116)
+    assert record.status == "proved" and record.cv_error == pytest.approx(min(errors), rel=1e-6)
