@@ -26,7 +26,7 @@ from sparsecv_mio.near import collecting
 from sparsecv_mio.near import near_optimal as near_optimal_module
 from sparsecv_mio.near.collecting import Branch, CommonError, FoldRows, all_rows, branch_part
 from sparsecv_mio.near.common_subset import best_common_subset
-from sparsecv_mio.near.near_optimal import UNKNOWN, NearBest, NearSearch, near_optimal
+from sparsecv_mio.near.near_optimal import NO_CV_ERRORS, NearBest, NearSearch, near_optimal
 from sparsecv_mio.problem.glm_objective import fit_of_data
 from sparsecv_mio.problem.objective import fit, held_out_error, varying_columns
 from sparsecv_mio.search.deadline import Deadline
@@ -93,7 +93,7 @@ def check_near(seed: int) -> int:
     gamma = case.gammas[0]
     asked = {"gamma": gamma, "taus": case.taus, "by": by, "within": within, "most": most}
     record = near_optimal(case.data, case.folds, **asked, **case.how)
-    unsure = UNKNOWN in record.warnings
+    unsure = NO_CV_ERRORS in record.warnings
     assert record.status == ("limit" if unsure else "proved"), seed
     for size in record.sizes:
         truth = truth_of(case, gamma, size.tau, by)
@@ -129,7 +129,7 @@ def check_common(seed: int) -> float:
     case = whole_problem(10_000 + seed)
     gap = float(np.random.default_rng([33, seed]).choice([0.0, 1e-4, 0.01]))
     record = best_common_subset(case.data, case.folds, gammas=case.gammas, taus=case.taus, gap=gap, **case.how)
-    unsure = UNKNOWN in record.warnings
+    unsure = NO_CV_ERRORS in record.warnings
     assert record.status == "proved" or unsure, seed
     least = np.inf
     for row in record.table:

@@ -24,7 +24,7 @@ from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
-from sparsecv_mio.near.near_optimal import UNKNOWN, near_optimal
+from sparsecv_mio.near.near_optimal import NO_CV_ERRORS, near_optimal
 from sparsecv_mio.problem import refit
 from sparsecv_mio.search.api import cross_validate
 
@@ -87,7 +87,7 @@ def test_a_support_whose_value_rounding_hides_is_on_no_list(fractions: bool, mon
     for model in record.models:
         true = float(exact.of_support(2e-4, [data.names.index(name) for name in model.support])[1])
         assert model.value == pytest.approx(true, rel=1e-6)
-    assert (record.status, UNKNOWN in record.warnings) == (("proved", False) if fractions else ("limit", True))
+    assert (record.status, NO_CV_ERRORS in record.warnings) == (("proved", False) if fractions else ("limit", True))
 
 
 def test_columns_that_one_cell_makes_alike_are_apart_without_its_row() -> None:
