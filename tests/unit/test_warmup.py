@@ -100,7 +100,8 @@ def test_every_declared_kernel_is_compiled_ahead_and_nothing_later() -> None:
         if not n_compiled:
             break
     assert code == n_compiled == n_compiled_later == 0
-    assert len(told) == len(STEPS) + 1 and all(line.startswith("sparsecv: ") for line in told)
+    steps = [line for line in told if f" of {len(STEPS)}: " in line]  # between them, a first use may warn
+    assert len(steps) == len(STEPS) and all(line.startswith("sparsecv: ") for line in (*steps, told[-1]))
     assert len(declared) > 150 and missing == []
     called = called_from_python() & set(declared)
     assert len(called) > 50 and called <= set(loaded), called - set(loaded)
