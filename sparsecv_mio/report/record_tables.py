@@ -743,7 +743,7 @@ def _print_near_models(
         rows.append((format_with_zeros(model.value, digits), excess, layout.join_names(own) or "-"))
     name = "terms" if factors else "features"
     name += "" if not shared else f" in addition to the {len(shared)} that all these models share"
-    heads = VALUE[record.by], "deviance above the best" if is_likelihood else "above the best", name
+    heads = VALUE[record.by], "deviance plus penalty, above the best" if is_likelihood else "above the best", name
     layout.print_table(console, heads, rows, text=(name,))
 
 
