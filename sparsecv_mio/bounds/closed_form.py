@@ -211,8 +211,9 @@ def implied_lower_bounds(gammas: FloatArray, lower: FloatArray) -> FloatArray:
     best = np.maximum.accumulate(lower[:, ::-1], axis=1)[:, ::-1]
     x = np.append(0.0, gammas)
     rising = np.vstack([np.zeros(best.shape[1]), np.maximum.accumulate(best, axis=0)])
+    places = x.tolist()
     for column, values in enumerate(rising.T.tolist()):
-        corners = _upper_corners(x.tolist(), values)
+        corners = _upper_corners(places, values)
         chords = np.interp(gammas, x[corners], rising[corners, column]) * (1.0 - SUM_RTOL)
         best[:, column] = np.maximum(np.maximum(best[:, column], rising[1:, column]), chords)
     return np.asarray(best)
@@ -413,19 +414,23 @@ def _mean_rounding(level: FloatArray | None, beta: FloatArray) -> float:
     return 0.0 if level is None else 4.0 * ROUNDING * float(level[-1] + level[:-1] @ np.abs(beta))
 
 
-def ball_of_left_out(room: FloatArray, residual: FloatArray, leverage: FloatArray) -> tuple[FloatArray, FloatArray]:
+def ball_of_left_out(
+    room: FloatArray, residual: tuple[FloatArray, FloatArray], leverage: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return lower and upper bounds on the held-out error of every b in the ridge ball of a fold, from the full data.
 
     The held-out residuals of the fold's ridge fit are `(I - H_NN)^{-1} e_N`. Their norm is therefore at least that of
-    e_N, and at most `residual / (1 - leverage)`. The `reach` of the ball is at most `leverage / (1 - leverage)`
-    (docs/theory.md, section 5, with A all columns).
+    e_N, and at most that of e_N divided by `1 - leverage`. The `reach` of the ball is at most `leverage / (1 -
+    leverage)` (docs/theory.md, section 5, with A all columns).
 
     Parameters
     ----------
     room : array
         Upper bounds on `ubar - f^(-N)(b0)`, the squared radius; negative values count as 0.
-    residual, leverage : arrays of one shape
-        Norm of e_N, and an upper bound on the largest eigenvalue of `H_NN`, of the full-data fit.
+    residual : two arrays
+        Lower and upper bounds on the norm of e_N, the held-out residuals of the full-data fit.
+    leverage : array
+        Upper bounds on the largest eigenvalue of `H_NN`.
 
     Returns
     -------
@@ -434,9 +439,10 @@ def ball_of_left_out(room: FloatArray, residual: FloatArray, leverage: FloatArra
 
     Examples
     --------
-    >>> ball_of_left_out(np.array([1.0, 1.0]), np.array([1.0, 3.0]), np.array([0.0, 0.5]))
+    >>> length = np.array([1.0, 3.0])
+    >>> ball_of_left_out(np.array([1.0, 1.0]), (length, length), np.array([0.0, 0.5]))
     (array([1., 4.]), array([ 1., 49.]))
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         reach = np.sqrt(np.maximum(room, 0.0) * leverage / (1.0 - leverage))
-        return np.maximum(residual - reach, 0.0) ** 2, (residual / (1.0 - leverage) + reach) ** 2
+        return np.maximum(residual[0] - reach, 0.0) ** 2, (residual[1] / (1.0 - leverage) + reach) ** 2

@@ -7,7 +7,7 @@ recomputes the held-out errors of baselines from their stored fold models.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,6 @@ from sparsecv_mio.certificate.design import Design
 from sparsecv_mio.certificate.inference_parts import (
     Baseline,
     Bootstrap,
-    ChosenModel,
     DrawPlan,
     FeatureCount,
     FeatureFrequency,
@@ -40,26 +39,22 @@ MAX_MODELS = 50  # maximum number of distinct models with their frequencies in a
 ENDS = ("lower", "upper", "coefficient_low", "coefficient_high")  # fields of the two intervals of a feature
 
 
-def count_features(
-    record: Record, models: Sequence[ChosenModel], factors: Sequence[Sequence[str]]
-) -> list[FeatureCount]:
+def count_features(record: Record, supports: Sequence[Collection[str]]) -> list[FeatureCount]:
     """Return the number of models with each feature, the most frequent first, then in the order of the data.
 
     Parameters
     ----------
     record : Record
         Record of all rows, whose features are listed too.
-    models : sequence of ChosenModel
-        Models of the draws, at least one.
-    factors : sequence of sequences of str
-        Columns that enter a model together; a model with one of them counts for all.
+    supports : sequence of collections of str
+        Columns of the models of the draws, at least one model, with all columns of their factors.
     """
-    counts = Counter(name for model in models for name in complete_factors(model.support, factors))
-    counts.update(dict.fromkeys(restrictions_of(record).adjust, len(models)))
+    counts = Counter(name for support in supports for name in support)
+    counts.update(dict.fromkeys(restrictions_of(record).adjust, len(supports)))
     counts.update(dict.fromkeys(record.support, 0))
     place = {name: i for i, name in enumerate(record.data.names)}
     order = sorted(counts, key=lambda name: (-counts[name], place[name]))
-    return [FeatureCount(name, counts[name], counts[name] / len(models)) for name in order]
+    return [FeatureCount(name, counts[name], counts[name] / len(supports)) for name in order]
 
 
 def summarise_bootstrap(record: Record, found: Bootstrap) -> Bootstrap:
@@ -80,8 +75,9 @@ def summarise_bootstrap(record: Record, found: Bootstrap) -> Bootstrap:
     from scipy.stats import binomtest
 
     models, n_models, features = found.chosen, len(found.chosen), []
-    forced, factors = restrictions_of(record).forced_columns, restrictions_of(record).count
-    for counted in count_features(record, models, factors):
+    limits = restrictions_of(record)
+    forced, supports = limits.forced_columns, [complete_factors(model.support, limits.count) for model in models]
+    for counted in count_features(record, supports):
         values = np.array([model.coefficients.get(counted.feature, 0.0) for model in models])
         share = binomtest(counted.draws, n_models).proportion_ci(found.level, method="wilson")
         low, high = np.quantile(values, [(1.0 - found.level) / 2.0, (1.0 + found.level) / 2.0]).tolist()
@@ -92,15 +88,14 @@ def summarise_bootstrap(record: Record, found: Bootstrap) -> Bootstrap:
         )
     place = {name: i for i, name in enumerate(record.data.names)}
     sizes = Counter(model.tau for model in models)
-    completed = (complete_factors(model.support, factors) for model in models)
-    supports = Counter(tuple(sorted(support, key=place.__getitem__)) for support in completed)
-    by_count = sorted(supports, key=lambda support: (-supports[support], len(support), support))
+    counts = Counter(tuple(sorted(support, key=place.__getitem__)) for support in supports)
+    by_count = sorted(counts, key=lambda support: (-counts[support], len(support), support))
     return replace(
         found,
         certified=sum(model.status == "proved" for model in models),
         features=tuple(features),
         sizes=tuple(SizeFrequency(tau, sizes[tau], sizes[tau] / n_models) for tau in sorted(sizes)),
-        models=tuple(ModelFrequency(one, supports[one], supports[one] / n_models) for one in by_count[:MAX_MODELS]),
+        models=tuple(ModelFrequency(one, counts[one], counts[one] / n_models) for one in by_count[:MAX_MODELS]),
     )
 
 
@@ -165,7 +160,7 @@ def summarise_stability_selection(
         bound=bound_false_selections(mean_size, len(terms), found.threshold),
         selected=tuple(term for term in terms if counts[term] / len(models) >= found.threshold),
         certified=sum(model.status == "proved" for model in found.chosen),
-        features=tuple(count_features(record, models, factors)),
+        features=tuple(count_features(record, [complete_factors(model.support, factors) for model in models])),
     )
 
 

@@ -126,7 +126,8 @@ def _describe_plan(plan: inference_parts.DrawPlan, n_done: int, n_certified: int
 
 def _describe_bootstrap(record: Record, found: inference_parts.Bootstrap) -> DrawSummary:
     n_done, unit = len(found.chosen), restrictions_of(record).unit_of_tau
-    support = complete_factors(record.support, restrictions_of(record).count)
+    factors, references = restrictions_of(record).count, requested_references(record)
+    support = complete_factors(record.support, factors)
     same = next((one.draws for one in found.models if set(one.support) == support), 0)
     sizes = ", ".join(f"{one.tau} ({one.draws:,})" for one in found.sizes)
     lines = [
@@ -136,7 +137,6 @@ def _describe_bootstrap(record: Record, found: inference_parts.Bootstrap) -> Dra
         "model",
     ]
     level, ends = f"{100.0 * found.level:g}%", [f"{50.0 * (1.0 + sign * found.level):g}%" for sign in (-1.0, 1.0)]
-    factors, references = restrictions_of(record).count, requested_references(record)
     has_levels = any(one.feature in columns for columns in factors if len(columns) > 1 for one in found.features)
     heads = ["term or level" if has_levels else unit, "draws", "frequency", f"{level} from", "to"]
     rows = [

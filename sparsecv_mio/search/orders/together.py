@@ -48,15 +48,15 @@ def _phases(
     """Yield the steps of each phase whose conditions hold, in the order of the phases."""
     pairs, has_supports = goal.pairs(state), bool(state.has_supports.all())
     wanted = state.open & pairs[:, :, None] if pairs.any() else state.unexcluded_subproblems()
-    open_pairs, is_brief = np.asarray(wanted.any(axis=2)), excludes_first and plan.looks_first and has_supports
+    open_pairs, has_looks = np.asarray(wanted.any(axis=2)), excludes_first and plan.looks_first and has_supports
     if plan.bounds_before_trees and has_supports:
         yield _bounds(state, plan)
-    if is_brief:
+    if has_looks:
         yield looks(state, plan, (state.tried.full_tries == 0) & ~state.tried.is_looked_at)
-    if is_brief and is_weakest_due(state, plan, open_pairs, share):
+    if has_looks and is_weakest_due(state, plan, open_pairs, share):
         yield weakest(state, plan, open_pairs)
     if share <= plan.first_trees_share or not state.has_supports.any():  # an answer comes before any limit
-        yield _first_trees(state, plan, is_brief)
+        yield _first_trees(state, plan, has_looks)
     if excludes_first:
         yield _bounds(state, plan)
         yield _trees_of_winner(state, plan)

@@ -192,10 +192,9 @@ def enclose_held_out_errors(
     >>> [bound.round(6).tolist() for bound in enclose_held_out_errors(5.0 * one, 1.0, (one, one), 0.0 * one)]
     [[1.0], [1.0]]
     """
-    shortest, longest = residual
     with np.errstate(invalid="ignore", over="ignore"):
-        room = cutoff - (lower - largest_decrease(longest, leverage))
-        least, most = ball_of_left_out(room, shortest, leverage)[0], ball_of_left_out(room, longest, leverage)[1]
+        room = cutoff - (lower - largest_decrease(residual[1], leverage))
+        least, most = ball_of_left_out(room, residual, leverage)
     is_bounded = leverage < LARGEST_LEVERAGE
     return np.where(is_bounded, least * (1.0 - KEEP_RTOL), 0.0), np.where(is_bounded, most * (1.0 + KEEP_RTOL), np.inf)
 

@@ -310,6 +310,7 @@ def test_ball_of_a_fold_from_the_fit_on_all_rows(seed: int) -> None:
     every = fits(part)
     for level in np.quantile([value for value, _ in every], [0.2, 1.0]):
         room = level - (whole.yy - whole.c @ b - decrease)
-        (least,), (most,) = ball_of_left_out(np.array([room]), np.array([np.linalg.norm(e)]), np.array([leverage]))
+        length = np.array([np.linalg.norm(e)])
+        (least,), (most,) = ball_of_left_out(np.array([room]), (length, length), np.array([leverage]))
         inside = [float(np.sum((y[rows] - X[rows] @ b) ** 2)) for value, b in every if value <= level]
         assert least * (1.0 - 1e-9) <= min(inside) and max(inside) <= most * (1.0 + 1e-9)
