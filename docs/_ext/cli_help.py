@@ -16,7 +16,6 @@ from unittest.mock import patch
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
-from typer.main import get_command
 
 from sparsecv_mio import cli
 from sparsecv_mio.cli.command_options import HELP_ALL, PanelledCommand
@@ -31,7 +30,7 @@ def commands() -> Iterator[tuple[str, ...]]:
     """Yield the words of every command, those of a group after the group itself."""
     for name in cli.COMMANDS:
         yield (name,)
-        inside: Any = get_command(cli.app).get_command(None, name)  # type: ignore[attr-defined,arg-type]
+        inside: Any = cli.load_command(name)
         yield from ((name, word) for word in getattr(inside, "commands", ()))
 
 
@@ -54,7 +53,7 @@ def help_text(words: tuple[str, ...]) -> str:
 
 def _option_of(words: tuple[str, ...]) -> str:
     """Return the option that shows all options of a command; groups of commands have `--help` alone."""
-    command: Any = get_command(cli.app)
+    command: Any = cli.app
     for word in words:
         command = command.get_command(None, word) if hasattr(command, "get_command") else None
     return HELP_ALL if isinstance(command, PanelledCommand) else "--help"

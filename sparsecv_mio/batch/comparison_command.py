@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import ending, parse, session
-from sparsecv_mio.cli.command_options import ID, Given, group, option, with_declared_options
+from sparsecv_mio.cli.command_options import ID, Given, Place, group, option, with_declared_options
 from sparsecv_mio.declared_options import LOSSES, OF_TABLES, STOPPING, UNITS
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import reason, write_text
@@ -60,7 +58,7 @@ class CompareRequest:
 
 @with_declared_options(request=CompareRequest)
 def compare(
-    data: Annotated[list[str], typer.Argument(metavar="DATA...", help="One or more data files.", show_default=False)],
+    data: Annotated[list[str], Place("DATA...", "One or more data files.")],
     *,
     request: CompareRequest,
 ) -> int:

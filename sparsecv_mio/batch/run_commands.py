@@ -13,10 +13,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from sparsecv_mio.cli import ending, session
-from sparsecv_mio.cli.command_options import option, with_declared_options
+from sparsecv_mio.cli.command_options import Place, option, with_declared_options
 from sparsecv_mio.declared_options import plan_panels
 from sparsecv_mio.digits import MOST_NAMED, several
 from sparsecv_mio.errors import BadInput, need_extra
@@ -52,11 +50,11 @@ BATCH_CODES = (
 @with_declared_options()
 def batch(
     plan: Annotated[
-        str, typer.Argument(metavar="PLAN", help="TOML file with data sets and settings; or the word status, to show "
+        str, Place("PLAN", "TOML file with data sets and settings; or the word status, to show "
                                                  "the progress of a batch.")
     ],
     folder: Annotated[
-        str | None, typer.Argument(metavar="[DIR]", help="With status: folder of the batch.", show_default=False)
+        str | None, Place("DIR", "With status: folder of the batch.")
     ] = None,
     out: str | None = option(None, "DIR", "Output folder."),
     workers: int | None = option(None, "N", "Number of processes, one thread each. [all cores]", least=1, most=4096),
@@ -385,7 +383,7 @@ COLLECT_CODES = "Exit codes: 0 table written, 1 a record was not verified (see i
 
 @with_declared_options()
 def collect(
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of a batch.")],
+    folder: Annotated[str, Place("DIR", "Folder of a batch.")],
     out: str = option(..., "FILE", "Output table, .parquet or .csv.", also="-o"),
     level: str = option("tasks", "tasks|pairs|folds|sources", "Content of a row: a task, a (tau, gamma) pair of the "
                                                               "grid, a fold of the reported pair, or a bounding "

@@ -8,10 +8,8 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from sparsecv_mio.cli import ending, parse, session
-from sparsecv_mio.cli.command_options import option, with_declared_options
+from sparsecv_mio.cli.command_options import Place, option, with_declared_options
 from sparsecv_mio.cli.record_commands import PLOT_CODES as PLOT_CODES
 from sparsecv_mio.cli.record_commands import PLOT_DATA, PLOT_OUT, PLOT_PANEL, draw_file, draw_record, figure_place
 from sparsecv_mio.errors import BadInput
@@ -212,7 +210,7 @@ def _output_format(out: str | None) -> str:
 
 @with_declared_options(chosen=RunSelection)
 def table(
-    runs: Annotated[str, typer.Argument(metavar="RESULTS", help="Table that `sparsecv collect` wrote.")],
+    runs: Annotated[str, Place("RESULTS", "Table that `sparsecv collect` wrote.")],
     *,
     rows: str = option("data", "A,B,...", "Columns that define the rows."),
     columns: str = option("estimator", "A,B,...", "Columns whose values become the columns of the table."),
@@ -264,9 +262,7 @@ TABLES = (".parquet", ".csv")
 def plot(
     record: Annotated[
         str,
-        typer.Argument(
-            metavar="RECORD",
-            help="JSON record of `solve`, `path` or `fit`; a trace (`solve --trace`); or a table (`collect`).",
+        Place("RECORD", "JSON record of `solve`, `path` or `fit`; a trace (`solve --trace`); or a table (`collect`).",
         ),
     ],
     *,

@@ -8,10 +8,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from sparsecv_mio.cli import ending
-from sparsecv_mio.cli.command_options import option, with_declared_options
+from sparsecv_mio.cli.command_options import Place, option, with_declared_options
 from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.files import check_readable
 
@@ -32,8 +30,8 @@ class NotProved(SparseCVError):
 
 @with_declared_options()
 def check(
-    proof: Annotated[str, typer.Argument(metavar="PROOF", help="Proof that `solve`, `path` or `fit` wrote (--proof).")],
-    data: Annotated[str, typer.Argument(metavar="DATA", help="CSV or TSV file with a header, optionally gzipped: the "
+    proof: Annotated[str, Place("PROOF", "Proof that `solve`, `path` or `fit` wrote (--proof).")],
+    data: Annotated[str, Place("DATA", "CSV or TSV file with a header, optionally gzipped: the "
                                                              "data. If these have text columns, give the file "
                                                              "PROOF.tsv instead.")],
     mode: str = option("fast", "fast|exact", "Arithmetic. fast: floats with bounds on rounding errors; exact: "

@@ -18,14 +18,13 @@ import time
 import warnings
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-from typer.core import TyperGroup
+import click
 
-from sparsecv_mio.cli.command_options import HELP_ALL, PanelledCommand
+from sparsecv_mio.cli.command_options import HELP_ALL
 from sparsecv_mio.cli.ending import take_streams, tell, write_stream
-from sparsecv_mio.cli.parse import read_plainly, with_dashes
+from sparsecv_mio.cli.parse import with_dashes
 from sparsecv_mio.digits import abbreviate_list
 from sparsecv_mio.errors import (
     BadInput,
@@ -76,16 +75,9 @@ EXIT_CODES = (
     "4 backend unavailable, 130 interrupted (answer and record written)."
 )
 
-# the base of typer's own usage errors, which old and new typer keep in different packages
-UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-
-class LazyCommands(TyperGroup):
+class LazyCommands(click.Group):
     """A group that imports the module of a command when the command is used."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options, including `--help`."""
-        return [read_plainly(parameter) for parameter in super().get_params(ctx)]
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names in the order of `COMMANDS`."""
@@ -103,7 +95,7 @@ class LazyCommands(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command and pass its errors on; typer would turn Ctrl-C into an exit code without a message."""
+        """Run the command and pass its errors on; click would turn Ctrl-C into an exit code without a message."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -123,15 +115,9 @@ def load_command(name: str) -> Any:
         Name from `COMMANDS`.
     """
     module = import_module(COMMANDS[name])
-    shell = getattr(module, f"{name}_app", None)
-    if shell is None:
-        shell = typer.Typer(add_completion=False, rich_markup_mode=None)
-        codes = getattr(module, f"{name.upper()}_CODES", None)
-        shell.command(epilog=codes)(getattr(module, name))
-    for registered in shell.registered_commands:
-        registered.cls = PanelledCommand
-    command = typer.main.get_command(shell)
-    command.name = name
+    command = getattr(module, f"{name}_app", None) or getattr(module, name)
+    for inner in getattr(command, "commands", {name: command}).values():
+        inner.epilog = getattr(module, f"{name.upper()}_CODES", None)
     command.short_help = (command.help or "").split("\n\n")[0]  # in full: the default short help is truncated
     return command
 
@@ -143,25 +129,24 @@ def _option_words(command: Any) -> set[str]:
     return {word for option in options for word in (*option.opts, *option.secondary_opts)}
 
 
-app = typer.Typer(
-    cls=LazyCommands, add_completion=False, no_args_is_help=True, rich_markup_mode=None, epilog=EXIT_CODES,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)  # fmt: skip
-
-
-def _print_version(wanted: bool) -> None:
+def _print_version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
     if wanted:
         print(f"sparsecv {__version__}")
-        raise typer.Exit
+        ctx.exit()
 
 
-@app.callback()
-def _program(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    """Certified cross-validation for best-subset ridge regression."""
+app = LazyCommands(
+    "sparsecv",
+    params=[
+        click.Option(
+            ["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_print_version,
+            help="Print the version and exit.",
+        )
+    ],
+    help="Certified cross-validation for best-subset ridge regression.",
+    epilog=EXIT_CODES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip
 
 
 def run(arguments: list[str] | None = None, began: float | None = None) -> int:
@@ -187,13 +172,12 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
     """
     Began.moment = time.monotonic() if began is None else began
     words = sys.argv[1:] if arguments is None else arguments
-    command = typer.main.get_command(app)
     try:
-        code = command.main(args=words or ["--help"], prog_name="sparsecv", standalone_mode=False)
+        code = app.main(args=words or ["--help"], prog_name="sparsecv", standalone_mode=False)
     except SparseCVError as error:
         # exit code 3 promises an answer, and no answer was printed before this limit
         return _say(str(error), BadInput.exit_code if type(error) is OutOfTime else error.exit_code)
-    except UsageError as error:
+    except click.UsageError as error:
         message = _explain_usage_error(error)
         return _say(message, 2) if message else 2
     except ModuleNotFoundError as error:
@@ -210,19 +194,19 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
     return int(code or 0)
 
 
-def _explain_usage_error(error: Exception) -> str:
+def _explain_usage_error(error: click.UsageError) -> str:
     """Return the message for a usage error."""
-    given: Any = error
-    if hasattr(given, "possibilities"):  # an unknown option
-        unknown = given.option_name
+    if isinstance(error, click.NoSuchOption):
+        unknown = error.option_name
         return f"no option {unknown}{_elsewhere(unknown, error) or did_you_mean(unknown, _command_options(error))}"
-    if hasattr(given, "param_type"):  # a missing option or argument
+    if isinstance(error, click.MissingParameter):
+        given: Any = error
         option, missed, meant = given.param, given.param.metavar, ""
         if option.param_type_name == "option":
             missed, meaning = option.opts[0], option.help.partition(" [")[0].rstrip(".")
             meant = f" ({meaning[0].lower()}{meaning[1:]})"
         return f"{missed} is missing{meant}; see `{given.ctx.command_path} --help`"
-    return str(given.format_message())
+    return error.format_message()
 
 
 def _command_options(error: Exception) -> list[str]:

@@ -1,32 +1,70 @@
-"""The options of all commands, in the form that the package typer requires."""
+"""Commands, made from functions and their declared options."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, getdoc, signature
 from itertools import pairwise
 from types import UnionType
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-import typer
-from typer.core import TyperCommand
+import click
 
 from sparsecv_mio import declared_options
 from sparsecv_mio.cli import parse
 from sparsecv_mio.declared_options import FORMAT, MOST_USED, OPTIONS, PANELS, check_whole, option_name
 from sparsecv_mio.errors import BadInput, match_keyword
-from sparsecv_mio.model_space import MOST_DIGITS
+from sparsecv_mio.model_space import MOST_DIGITS, finite_number, parse_integer
 
 Given = dict[str, Any]  # values of a group of options, by name
+NUMBERS: Mapping[Any, Callable[[str, str], Any]] = {int: parse_integer, float: finite_number}
 SHARED_GROUPS: dict[str, Mapping[str, Any]] = {  # by the name of the parameter of a command
     "table": declared_options.TABLE, "rows": declared_options.DEALING, "losses": declared_options.LOSSES,
     "restrictions": declared_options.RESTRICTING, "units": declared_options.UNITS, "reading": FORMAT,
 }  # fmt: skip
 
-DataFile = Annotated[
-    str, typer.Argument(metavar="DATA", help="CSV, TSV, Parquet, Feather, NPZ or svmlight file.", show_default=False)
-]
+
+@dataclass(frozen=True)
+class Place:
+    """A positional argument of a command, with its placeholder in the help: the metadata of an annotated parameter."""
+
+    metavar: str
+    help: str
+
+
+DataFile = Annotated[str, Place("DATA", "CSV, TSV, Parquet, Feather, NPZ or svmlight file.")]
+
+
+class _Argument(click.Argument):
+    """A positional argument that is in the help, too."""
+
+    def __init__(self, parameter: Parameter) -> None:
+        kind, self.place = get_args(parameter.annotation)
+        count = -1 if get_origin(kind) is list else 1
+        is_required = parameter.default is Parameter.empty
+        super().__init__([parameter.name], required=is_required, nargs=count, metavar=self.place.metavar, type=str)
+
+    def get_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return the placeholder, in brackets if the argument is optional."""
+        return [self.place.metavar if self.required else f"[{self.place.metavar}]"]
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        """Return the placeholder and the help."""
+        return self.place.metavar, f"{self.place.help}  [required]" if self.required else self.place.help
+
+
+class _Number(click.ParamType):
+    """A number in the text of an option."""
+
+    name = "number"
+
+    def __init__(self, read: Callable[[str, str], Any], flag: str) -> None:
+        self.read, self.flag = read, flag
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number; a default value is already one."""
+        return self.read(value, self.flag) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)
@@ -44,8 +82,8 @@ class CommandOption:
     most: int = 10**MOST_DIGITS
     is_off: bool = False  # True if the option switches off a default
 
-    def parameter(self, name: str, kind: Any) -> Parameter:
-        """Return the option in the form that typer reads.
+    def make(self, name: str, kind: Any) -> click.Option:
+        """Return the option of a command.
 
         Parameters
         ----------
@@ -54,18 +92,21 @@ class CommandOption:
         kind : type
             Type of the parameter of the command.
         """
-        default = Parameter.empty if self.default is ... else None if self.default == () else self.default
+        kind = get_args(kind)[0] if isinstance(kind, UnionType) else kind
         flag = self.flag or f"--{option_name(name.rstrip('_'))}"
-        info = typer.Option(
-            *((f" /--no-{flag[2:]}",) if self.is_off else filter(None, (flag, self.also))),
+        read = parse.seconds_or_none if name == "time_limit" else NUMBERS.get(kind)
+        default = {} if self.default in (..., ()) else {"default": self.default}  # `()` is the default of click
+        return click.Option(
+            [name, *((f" /--no-{flag[2:]}",) if self.is_off else filter(None, (flag, self.also)))],
+            type=bool if kind is bool else str if read is None else _Number(read, flag),
+            is_flag=True if kind is bool else None,
+            multiple=get_origin(kind) is list,
+            required=self.default is ...,
             metavar=self.metavar or "|".join(self.words) or None,
-            parser=parse.number_parser(name, flag, kind),
-            callback=self._checker(flag),
+            callback=lambda ctx, option, value: self._check(flag, value),
             help=self._help(),
-            rich_help_panel=next((panel for panel, names in PANELS.items() if name in names), None),
-            show_default=False,
+            **default,
         )
-        return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
 
     def _help(self) -> str:
         """Return the help with the default at its end."""
@@ -79,17 +120,15 @@ class CommandOption:
         default = f"{self.default:g}" if isinstance(self.default, float) else self.default
         return f"{text.rstrip()}  [default: {default}]"
 
-    def _checker(self, flag: str) -> Callable[[Any], Any] | None:
-        """Return the function that checks a value and may replace it; None if every value is allowed."""
-        if self.least is None and not self.words:
-            return self.read
-
-        def check(value: Any) -> Any:
-            if self.least is not None:
-                check_whole(flag, value, self.least, self.most)
-            return match_keyword(value, self.words, flag) if self.words and value is not None else value
-
-        return check
+    def _check(self, flag: str, value: Any) -> Any:
+        """Return a value after checking it; keywords are spelt as declared."""
+        if self.least is not None:
+            check_whole(flag, value, self.least, self.most)
+        elif self.words:
+            return value if value is None else match_keyword(value, self.words, flag)
+        elif self.read is not None:
+            return self.read(value)
+        return value
 
 
 def option(
@@ -148,8 +187,8 @@ def group(defaults: Mapping[str, Any]) -> Any:
     return OptionGroup(defaults)
 
 
-def with_declared_options(**groups: Mapping[str, Any] | type) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Return a decorator that gives a command options declared in `sparsecv_mio.declared_options`.
+def with_declared_options(**groups: Mapping[str, Any] | type) -> Callable[[Callable[..., int]], PanelledCommand]:
+    """Return a decorator that makes a command of a function, with options of `sparsecv_mio.declared_options`.
 
     A parameter with the name of a declared option and no other declaration becomes this option, with its own default.
     A parameter of type `Given` that `groups` does not name becomes the group of `SHARED_GROUPS` with its name.
@@ -158,29 +197,26 @@ def with_declared_options(**groups: Mapping[str, Any] | type) -> Callable[[Calla
     ----------
     **groups : mapping of str to object, or dataclass
         Groups of options by the name of the parameter that they replace. For a mapping of options to default values the
-        command receives a dict. For a dataclass it receives an object; each field of the class is an option, or a
+        function receives a dict. For a dataclass it receives an object; each field of the class is an option, or a
         :func:`group` of options.
     """
     stored = {name: given if isinstance(given, type) else OptionGroup(given) for name, given in groups.items()}
 
-    def give(command: Callable[..., int]) -> Callable[..., int]:
+    def make(function: Callable[..., int]) -> PanelledCommand:
         own = []
-        for name, parameter in signature(command, eval_str=True).parameters.items():
+        for name, parameter in signature(function, eval_str=True).parameters.items():
             default = stored.get(name, parameter.default)
             if parameter.annotation == Given and name not in stored:
                 default = OptionGroup(SHARED_GROUPS[name])
-            own.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, default=default))
-        places = [place for parameter in own for place in _make_parameters(parameter)]
+            own.append(parameter.replace(default=default))
+        params = [param for parameter in own for param in _make_params(parameter)]
 
         def run(**given: Any) -> int:
-            return command(**{parameter.name: _take_value(parameter, given) for parameter in own})
+            return function(**{parameter.name: _take_value(parameter, given) for parameter in own})
 
-        run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
-        run.__signature__ = Signature(places)  # type: ignore[attr-defined]
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in places}
-        return run
+        return PanelledCommand(function.__name__, callback=run, params=params, help=getdoc(function))
 
-    return give
+    return make
 
 
 def _parameters_of_fields(options: type) -> list[Parameter]:
@@ -192,19 +228,18 @@ def _parameters_of_fields(options: type) -> list[Parameter]:
     ]
 
 
-def _make_parameters(parameter: Parameter) -> list[Parameter]:
-    """Return the options that a parameter of a command stands for, or the parameter itself."""
+def _make_params(parameter: Parameter) -> list[click.Parameter]:
+    """Return the options or the argument that a parameter of a function stands for."""
     name, default = parameter.name, parameter.default
     if isinstance(default, type) and is_dataclass(default):
-        return [place for field in _parameters_of_fields(default) for place in _make_parameters(field)]
+        return [param for field in _parameters_of_fields(default) for param in _make_params(field)]
     if isinstance(default, OptionGroup):
         of_record = default.defaults is FORMAT
         return [_make_shared_option(name, value, of_record) for name, value in default.defaults.items()]
     if isinstance(default, CommandOption):
-        return [default.parameter(name, parameter.annotation)]
-    if name in OPTIONS and isinstance(parameter.annotation, type | UnionType):
-        return [_make_shared_option(name, default)]
-    return [parameter]
+        return [default.make(name, parameter.annotation)]
+    has_place = get_origin(parameter.annotation) is Annotated
+    return [_Argument(parameter) if has_place else _make_shared_option(name, default)]
 
 
 def _take_value(parameter: Parameter, given: Given) -> Any:
@@ -217,7 +252,7 @@ def _take_value(parameter: Parameter, given: Given) -> Any:
     return given[parameter.name]
 
 
-def _make_shared_option(name: str, default: Any, of_record: bool = False) -> Parameter:
+def _make_shared_option(name: str, default: Any, of_record: bool = False) -> click.Option:
     """Return an option declared for all interfaces, with the default of a command or of a record."""
     declared = OPTIONS[name]
     text, words = declared.help, tuple(declared.words or ())
@@ -228,18 +263,7 @@ def _make_shared_option(name: str, default: Any, of_record: bool = False) -> Par
     made = CommandOption(
         default, declared.metavar, text, words, declared.flag, declared.letter, is_off=declared.default is True
     )
-    return made.parameter(name, kind if default is not None else kind | None)
-
-
-def _plain_name(text: str) -> str:
-    """Return the name of an option or argument without the marks of typer.
-
-    Examples
-    --------
-    >>> _plain_name(" / --no-header"), _plain_name("DATA <str>"), _plain_name("--tau LIST")
-    ('--no-header', 'DATA', '--tau LIST')
-    """
-    return text.strip().removeprefix("/ ").partition(" <")[0]
+    return made.make(name, kind)
 
 
 MIN_MOST_USED = 3  # options of a command that are in the panel of the most used ones; fewer join the panel of output
@@ -248,16 +272,11 @@ HELP_ALL = "--help-all"
 ALL_OPTIONS = "sparsecv.all_options"  # key of a context in which the help shows every option
 
 
-class PanelledCommand(TyperCommand):
+class PanelledCommand(click.Command):
     """A command whose help has its options in panels, as plain text: its own first, then those of `PANELS`.
 
-    Of a command with many options `--help` shows the most used ones; `--help-all` shows all of them. Options are parsed
-    without pydantic.
+    Of a command with many options `--help` shows the most used ones; `--help-all` shows all of them.
     """
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options, including `--help`."""
-        return [parse.read_plainly(parameter) for parameter in super().get_params(ctx)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Parse the arguments; `--help-all` prints the help with every option and ends the program.
@@ -282,8 +301,8 @@ class PanelledCommand(TyperCommand):
                 )
         _, extra, given = self.make_parser(ctx).parse_args(args=[*args])
         if extra:
-            arguments = (str(option.metavar) for option in self.params if option.param_type_name == "argument")
-            taken = " ".join(arguments) or "only options"
+            arguments = (option for option in self.params if option.param_type_name == "argument")
+            taken = " ".join(piece for option in arguments for piece in option.get_usage_pieces(ctx)) or "only options"
             advice = "; give the data of the record as --data FILE" if "--data" in options else ""
             raise BadInput(f"{ctx.command_path}: this command takes {taken}; remove {' '.join(extra)}{advice}")
         for option in dict.fromkeys(given):
@@ -293,20 +312,15 @@ class PanelledCommand(TyperCommand):
                 raise BadInput(f"{word}: the option is given {count} times; give it once, as {word} {value}")
         return super().parse_args(ctx, args)
 
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the arguments of the usage line without the braces of typer."""
-        pieces = [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
-        return [piece.replace("[[", "[").replace("]]", "]").replace("......", "...") for piece in pieces]
-
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the panels of options."""
         params, most_used = self.get_params(ctx), PANELS[MOST_USED]
         rows: dict[str, list[tuple[str, str]]] = {panel: [] for panel in ("Arguments", "Options", *PANELS)}
         for parameter in sorted(params, key=lambda one: most_used.index(one.name) if one.name in most_used else -1):
-            is_argument = parameter.param_type_name == "argument"
-            panel = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or "Options"
+            panel = next((panel for panel, names in PANELS.items() if parameter.name in names), "Options")
+            panel = "Arguments" if isinstance(parameter, _Argument) else panel
             if (record := parameter.get_help_record(ctx)) is not None:
-                rows[panel].append((_plain_name(record[0]), record[1]))
+                rows[panel].append((record[0].removeprefix(" / "), record[1]))
         n_options = sum(map(len, rows.values())) - len(rows["Arguments"])
         if len(rows[MOST_USED]) < MIN_MOST_USED:
             rows["Output"] += rows.pop(MOST_USED)

@@ -549,6 +549,7 @@ def backends(
     return ending.deliver(0, lambda screen: print_backends(screen, rows), json=json, record=record)
 
 
+@with_declared_options()
 def warmup() -> int:
     """Compile all numerical code now and store it in the cache, so that later commands start at once.
 

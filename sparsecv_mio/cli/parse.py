@@ -9,9 +9,9 @@ import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
-from sparsecv_mio.errors import BadInput, SparseCVError, UnusableColumns, match_keyword
+from sparsecv_mio.errors import BadInput, UnusableColumns, match_keyword
 from sparsecv_mio.model_space import (
     EVERY_FACTOR,
     Restrictions,
@@ -79,12 +79,6 @@ def with_dashes(message: str, options: Collection[str]) -> str:
     return message
 
 
-class WrongNumber(SparseCVError):
-    """A text instead of the number of an option; not a ValueError, whose message typer would change."""
-
-    exit_code = 2
-
-
 def positive(value: float | None, option: str, zero: bool = False) -> None:
     """Check that a number is finite and positive.
 
@@ -105,39 +99,6 @@ def positive(value: float | None, option: str, zero: bool = False) -> None:
     if value is not None and not (0.0 < value < math.inf or (zero and value == 0.0)):
         room = "at least 0" if zero else "above 0"
         raise BadInput(f"{option}: {value:g} is out of range; give a finite number {room}")
-
-
-def read_plainly(option: Any) -> Any:
-    """Return an option of typer that parses texts, switches and numbers without pydantic, which loads slowly.
-
-    Parameters
-    ----------
-    option : typer's option or argument
-        The option; releases of typer without pydantic leave it unchanged.
-
-    Returns
-    -------
-    typer's option or argument
-        The same.
-    """
-    descriptor = getattr(option, "type_descriptor", None)
-    if descriptor is None or "process_value" in vars(option):
-        return option
-    kind, parser, whole_way = descriptor.annotation, descriptor.parameter_info.parser, option.process_value
-
-    def process(context: Any, value: Any) -> Any:
-        several = isinstance(value, list | tuple)
-        plain = kind == list[str] if several else parser is not None or (kind is str and isinstance(value, str))
-        if value is None and not option.required:
-            value = () if option.multiple or option.nargs == -1 else None
-        elif not plain or value in (None, "", (), []):
-            return whole_way(context, value)
-        elif parser is not None:
-            value = parser(value)
-        return value if option.callback is None else option.callback(context, option, value)
-
-    option.process_value = process
-    return option
 
 
 def seconds_or_none(text: str, option: str) -> float | None:
@@ -253,30 +214,3 @@ def tolerance(value: float) -> None:
     """Raise `BadInput` unless a relative duality gap is in (0, 1)."""
     if not 0.0 < value < 1.0:
         raise BadInput(f"--tol: {value} is out of range; give a relative duality gap above 0 and below 1")
-
-
-def number_parser(name: str, flag: str, kind: Any) -> Callable[[Any], Any] | None:
-    """Return the parser of an option for a number; None for other options.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter.
-    flag : str
-        Name of the option in messages.
-    kind : type
-        Type of the parameter.
-    """
-    readers: dict[Any, Callable[[str, str], Any]] = {int: parse_integer, float: finite_number}
-    read = readers.get(next(iter(get_args(kind)), kind))
-    if read is None:
-        return None
-    read = seconds_or_none if name == "time_limit" else read
-
-    def parse_number(value: Any) -> Any:  # a default value is already a number
-        try:
-            return read(value, flag) if isinstance(value, str) else value
-        except BadInput as error:
-            raise WrongNumber(str(error)) from None
-
-    return parse_number

@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from warnings import catch_warnings, simplefilter
 
-import typer
-
 from sparsecv_mio.cli import ending, session
-from sparsecv_mio.cli.command_options import DataFile, Given, option, with_declared_options
+from sparsecv_mio.cli.command_options import DataFile, Given, Place, option, with_declared_options
 from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput, CorruptStore, Interrupted, OutOfTime, SparseCVError, VerificationFailed
 from sparsecv_mio.files import argument, csv_lines, write_text
@@ -153,7 +151,7 @@ VERIFY_CODES = "Exit codes: 0 verified, 1 verification failed (the message names
 
 @with_declared_options()
 def verify(
-    record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path`, `near` or `fit`.")],
+    record: Annotated[str, Place("RECORD", "JSON record of `solve`, `path`, `near` or `fit`.")],
     data: DataFile,
     *,
     reading: Given,
@@ -240,9 +238,9 @@ PREDICT_CODES = "Exit codes: 0 predictions written, 2 bad input (the message nam
 
 @with_declared_options()
 def predict(
-    record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve` or `fit`.")],
+    record: Annotated[str, Place("RECORD", "JSON record of `solve` or `fit`.")],
     data: Annotated[
-        str, typer.Argument(metavar="DATA", help="File of new rows that has the columns of the model.")
+        str, Place("DATA", "File of new rows that has the columns of the model.")
     ],
     *,
     reading: Given,
@@ -491,7 +489,7 @@ def read_to_draw(path: str, stored: StoredRecord) -> Dataset:
 
 @with_declared_options()
 def report(
-    record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
+    record: Annotated[str, Place("RECORD", "JSON record of `solve`, `path` or `fit`.")],
     data: str | None = option(None, "DATA", "Data of the record. If you give this file, the report also shows the "
                                             "coefficients for each tau. [none]"),
     style: str = option("report", "", "report: the whole report; publication: the table of the model for a paper, and "
@@ -530,9 +528,7 @@ CITE_CODES = "Exit codes: 0 printed, 2 bad input."
 
 @with_declared_options()
 def cite(
-    record: Annotated[
-        str | None, typer.Argument(metavar="RECORD", help="JSON record, for the papers of the methods that it used.")
-    ] = None,
+    record: Annotated[str | None, Place("RECORD", "JSON record, for the papers of the methods that it used.")] = None,
 ) -> int:
     """Print the references of this package, or of a record, as BibTeX.
 
@@ -577,7 +573,7 @@ PLOT_OUT = option(None, "FILE", "Output file (.png, .svg, .pdf). [RECORD with .p
 def plot(
     record: Annotated[
         str,
-        typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`; or a trace (`solve --trace`)."),
+        Place("RECORD", "JSON record of `solve`, `path` or `fit`; or a trace (`solve --trace`)."),
     ],
     *,
     data: str | None = PLOT_DATA,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, option, with_declared_options
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from sparsecv_mio.oracles.treecv import CvResult
 
 
-glru_app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 GLRU_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (partial results are written)."
 
 GLRU_LOSSES = ("logistic", "squared_hinge", "smoothed_hinge", "huber", "squared")
@@ -311,15 +310,6 @@ class Classifier:
         return make_problem(X, y, make_loss(self.loss, self.width), regularizer)
 
 
-@glru_app.callback()
-def _group() -> None:
-    """Generalized low-rank update: leave-one-out and stepwise selection with certified bounds instead of trainings.
-
-    Hanada, Hashimoto, Taji, Takeuchi 2023. The objective is (1/n) sum_i loss_i + (lam/2) ||w||^2.
-    """
-
-
-@glru_app.command(epilog=GLRU_CODES)
 @with_declared_options(model=Classifier, units=RAW_UNITS)
 def loocv(
     data: DataFile,
@@ -375,7 +365,6 @@ def loocv(
     )  # fmt: skip
 
 
-@glru_app.command(epilog=GLRU_CODES)
 @with_declared_options(model=Classifier, units=RAW_UNITS)
 def stepwise(
     data: DataFile,
@@ -441,6 +430,15 @@ def stepwise(
         "glru stepwise", dataset, chosen, numbers, str(selected.errors), lines,
         quiet=quiet, json=json, code=130 if interrupted else 0,
     )  # fmt: skip
+
+
+glru_app = click.Group(
+    "glru",
+    no_args_is_help=False,
+    commands=[loocv, stepwise],
+    help="Generalized low-rank update: leave-one-out and stepwise selection with certified bounds instead of trainings."
+         "\n\nHanada, Hashimoto, Taji, Takeuchi 2023. The objective is (1/n) sum_i loss_i + (lam/2) ||w||^2.",
+)  # fmt: skip
 
 
 def _inputs(dataset: Dataset, units: Given) -> tuple[FloatArray, FloatArray, list[float]]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.main import get_command
 
 import sparsecv_mio as sc
 from sparsecv_mio import cli
@@ -68,7 +67,7 @@ OTHER_HELP = {  # of a command that takes another value, or means something else
 def commands() -> list[Any]:
     found = []
     for name in cli.COMMANDS:
-        command: Any = get_command(cli.app).get_command(None, name)  # type: ignore[attr-defined,arg-type]
+        command: Any = cli.load_command(name)
         found += list(getattr(command, "commands", {name: command}).values())
     return found
 
