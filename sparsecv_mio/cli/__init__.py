@@ -10,6 +10,7 @@ commands, the module has a typer app `NAME_app` instead of a function. Optional 
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import signal
 import sys
@@ -288,6 +289,7 @@ def _exit_interrupted() -> None:
 def main() -> None:
     """Entry point of the script `sparsecv`."""
     take_streams()
+    gc.set_threshold(200_000, 20, 20)  # a tenth of a short command is spent on objects of imports, which stay anyway
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, terminate)
     warnings.filterwarnings("ignore", "compiling kernels")  # the live view reports this
