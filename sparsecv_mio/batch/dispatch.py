@@ -275,9 +275,9 @@ def _load_there(source: DataSource, aux: tuple[str, ...], rows: Dataset | None) 
     return source.load(aux) if rows is None else rows
 
 
+@blas_on_one_thread()
 def _run_there(task: Task, number: int, data: Dataset) -> TaskOutcome:
-    with blas_on_one_thread():
-        return run_warm(task, number, data)
+    return run_warm(task, number, data)
 
 
 FEWER = 4  # factor by which fewer suspect tasks run at once after each death of a worker

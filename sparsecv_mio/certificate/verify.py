@@ -45,6 +45,7 @@ from sparsecv_mio.digits import abbreviate_list
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.implementations import find_implementation
 from sparsecv_mio.model_space import NONE
+from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.units import ACCURATE_RTOL
 
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 FRAME_ADVICE = "; pandas 2 rounds some numbers of a file, so a record of a file needs the file, not a frame"
 
 
+@blas_on_one_thread()
 def verify(
     record: read_back.StoredRecord, dataset: str | Path | pd.DataFrame | ArrowTable | Dataset,
     folds: AnyFolds | None = None, progress: Callable[[int, int], None] | None = None,

@@ -81,7 +81,7 @@ def with_surface(
         Time limit.
     """
     # a bound that overflows is no bound
-    with blas_on_one_thread(), np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         lister = Lister(TrainingSets.from_full_data(data), data, None, clock.has_expired)
         sizes = sorted({min(tau, data.q) for tau in taus})
         lists = EndLists(lister, BestOverGamma(lister, sizes))
@@ -179,6 +179,7 @@ Report = Callable[[Progress], None] | None
 
 
 @keywords_are(TableColumns, Reading, PathOptions, Restrictions)
+@blas_on_one_thread()
 def best_subsets(
     dataset: str | Path | pd.DataFrame | ArrowTable | Dataset,
     target: str | int | None = None,
@@ -484,11 +485,10 @@ class PathSearch:
         node_limit = FIRST_LOOK * ROUND_GROWTH if self.data.loss.is_quadratic else FIRST_NODES
         node_limit = UNLIMITED if alone else node_limit
         open_taus = {g: self.grid.taus.tolist() for g in range(len(self.grid.gammas))}
-        with blas_on_one_thread():
-            while open_taus and not self.clock.has_expired():
-                self._round(fits, open_taus, node_limit)
-                open_taus = {g: taus for g, taus in open_taus.items() if taus}
-                node_limit *= ROUND_GROWTH
+        while open_taus and not self.clock.has_expired():
+            self._round(fits, open_taus, node_limit)
+            open_taus = {g: taus for g, taus in open_taus.items() if taus}
+            node_limit *= ROUND_GROWTH
 
     def _round(self, fits: AnswerFits, left: dict[int, list[int]], node_limit: int) -> None:
         """Give every open pair (tau, gamma) some effort, and remove closed ones from `left`, taus by index of gamma."""

@@ -23,6 +23,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.model_space import NONE
+from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.search.deadline import require_prepared_data, run_within_limit
 from sparsecv_mio.search.first_use import make_first_use, start_clock
 from sparsecv_mio.search.options import Hooks
@@ -52,6 +53,7 @@ class CvBounds:
     seconds: float
 
 
+@blas_on_one_thread()
 def bound_cv_errors(
     dataset: Dataset,
     folds: FoldPlan,

@@ -27,6 +27,7 @@ from sparsecv_mio.formulation.backends.contract import LARGEST_ALLOWANCE, import
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Solver, Start, Stop
 from sparsecv_mio.formulation.task import ModelTask, feasible_start, make_task, require_finite
 from sparsecv_mio.model_space import MAX_COUNT, NONE, Restrictions, size_out_of_range
+from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.problem.beyond_floats import objective_slack
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.glm import GlmProblem
@@ -57,6 +58,7 @@ STOPPED = {
 
 
 @keywords_are(FitOptions)
+@blas_on_one_thread()
 def fit_one(
     dataset: Dataset, *, tau: int, gamma: float, options: FitOptions | None = None, **keywords: Any
 ) -> FitRecord:

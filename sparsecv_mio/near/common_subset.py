@@ -169,15 +169,15 @@ class CommonSearch:
         if self.progress is not None:
             self.progress(self.steps, 2 * len(self.grid.gammas))
 
+    @blas_on_one_thread()
     def solve(self) -> CommonRecord:
         """Compute values of promising supports at every gamma, then list all supports that may be better."""
-        with blas_on_one_thread():
-            self._prepare()
-            self._improve()
-            for at_gamma in sorted(self.at_gammas, key=lambda at_gamma: at_gamma.best_value):
-                if not self.clock.has_expired():
-                    at_gamma.collection.run()
-                    self._step()
+        self._prepare()
+        self._improve()
+        for at_gamma in sorted(self.at_gammas, key=lambda at_gamma: at_gamma.best_value):
+            if not self.clock.has_expired():
+                at_gamma.collection.run()
+                self._step()
         self.clock.check_caller_waits()
         return self.record()
 

@@ -331,6 +331,7 @@ class NearSearch:
         self.collection: collecting.Lists | None = None
         self.unit = 1.0
 
+    @blas_on_one_thread()
     def solve(self, gamma: float | None, taus: str | int | tuple[int, ...] | None) -> NearRecord:
         """Choose gamma and tau if not given, and make the lists.
 
@@ -344,8 +345,7 @@ class NearSearch:
         if gamma is None or (taus is None and self.options.valued_by is By.CV):
             gamma, taus = self._choose(gamma, taus)
         grid = _check_pair(self.dataset, self.plan, self.options, gamma, taus)
-        with blas_on_one_thread():
-            self._list(gamma, grid.taus.tolist())
+        self._list(gamma, grid.taus.tolist())
         self.clock.check_caller_waits()
         return self.record()
 

@@ -53,7 +53,7 @@ from sparsecv_mio.declared_options import OF_TABLES, keyword_names, keywords_are
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError, SparseCVWarning
 from sparsecv_mio.implementations import find_implementation
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, GammaInterval, Restrictions, interval
-from sparsecv_mio.parallel import Hands, open_workers
+from sparsecv_mio.parallel import Hands, blas_on_one_thread, open_workers
 from sparsecv_mio.search.answer.answer_fits import make_answer_fits
 from sparsecv_mio.search.answer.fold_models import held_out_predictions as held_out_predictions
 from sparsecv_mio.search.answer.fold_models import with_mae
@@ -103,6 +103,7 @@ LEAST_REFINE_SECONDS = 10.0  # minimum time of the search of `refine`; the time 
 LATE_SHARE = 0.02  # share of a limit: ten models of spambase, 4,597 x 57, are fitted in 0.6 s of 60
 
 
+@blas_on_one_thread()  # steps, or models after the search, run on threads
 def answer(question: Question, deadline: Deadline | None = None) -> Record:
     """Search for the answer to a question.
 

@@ -20,7 +20,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import Protocol
 
-from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.observers import BegunStep, Signals
 from sparsecv_mio.search.plan import Plan
@@ -206,7 +205,7 @@ def search_grid(
         Signals to the observers: progress, trace, checkpoint.
     """
     deadline = state.context.deadline
-    with blas_on_one_thread(), closing(executor):  # steps are the parallelism
+    with closing(executor):
         while not deadline.has_expired() and not goal.is_settled(state):
             while executor.n_idle:
                 running = executor.running

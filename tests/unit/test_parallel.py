@@ -27,9 +27,12 @@ from sparsecv_mio.batch.batch_plan import make_tasks
 from sparsecv_mio.batch.collected import collect
 from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.task_folder import BatchFolder, TaskOutcome
+from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BackendUnavailable, SparseCVError
 from sparsecv_mio.parallel import (
     Hands,
@@ -43,6 +46,7 @@ from sparsecv_mio.parallel import (
     run_folds,
     slots,
 )
+from sparsecv_mio.search import api
 from sparsecv_mio.search.api import cross_validate
 
 
@@ -80,6 +84,29 @@ def test_an_error_of_a_fold_comes_out() -> None:
 
 def threads_of_blas() -> list[int]:
     return [one["num_threads"] for one in ThreadpoolController().info() if one["user_api"] == "blas"]
+
+
+def test_answers_and_checks_compute_with_blas_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(3)
+    data = Dataset.from_arrays(draw.standard_normal((30, 4)), draw.standard_normal(30))
+    folds, seen = make_folds("5", data), list[int]()
+
+    def seen_by(compute: Callable[..., Any]) -> Callable[..., Any]:
+        def compute_and_look(*args: Any, **named: Any) -> Any:
+            seen.extend(threads_of_blas())
+            return compute(*args, **named)
+
+        return compute_and_look
+
+    monkeypatch.setattr(api, "with_mae", seen_by(api.with_mae))  # after the search
+    monkeypatch.setattr(Checks, "report", seen_by(Checks.report))
+    with threadpool_limits(limits=2):
+        record = cross_validate(data, folds, gammas=[0.1], taus=[1, 2])
+        after_search = len(seen)
+        assert after_search
+        assert verify(record, data).ok
+        assert len(seen) > after_search
+    assert set(seen) == {1}
 
 
 def test_blas_is_held_to_one_thread_time_and_again() -> None:

@@ -17,7 +17,6 @@ from sparsecv_mio.data.standard import ForcedColumns
 from sparsecv_mio.formulation.backends.contract import Answer, Availability, Backend, Capabilities
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask, model_task, refit_support, unbounded_task
-from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.moment_fits import Fit
@@ -163,14 +162,12 @@ def _solve_glm(task: ModelTask, starts: list[IntArray], node_limit: int, is_expi
     adjusted = {j for term in task.constraints.terms for j in term.columns if not term.count}
     terms = dict.fromkeys(of_columns.get(j, (j,)) for j in keep.tolist() if j not in adjusted)
     groups = tuple(tuple(np.searchsorted(keep, term).tolist()) for term in terms) if of_columns else ()
-    with blas_on_one_thread():
-        subsets = GlmSubsets(task.problem.select_columns(keep), inside, groups)
-        result = subsets.solve(
-            [task.tau],
-            warm_starts=[np.searchsorted(keep, start) for start in starts],
-            node_limit=node_limit,
-            is_expired=is_expired,
-        )
+    result = GlmSubsets(task.problem.select_columns(keep), inside, groups).solve(
+        [task.tau],
+        warm_starts=[np.searchsorted(keep, start) for start in starts],
+        node_limit=node_limit,
+        is_expired=is_expired,
+    )
     return result.map_to_columns(keep)
 
 

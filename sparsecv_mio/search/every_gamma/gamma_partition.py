@@ -25,7 +25,6 @@ from sparsecv_mio.certificate.records import Continuous, GammaPiece, Record
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.model_space import GammaInterval
-from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.search.deadline import GRACE, Deadline, require_prepared_data, run_within_limit
 from sparsecv_mio.search.every_gamma.gamma_fits import (
     Envelope,
@@ -610,7 +609,7 @@ class IntervalSearch:
         self.data = standardize(question.dataset, options.scale, options.intercept, options.restrictions)
 
         # a bound that overflows says nothing
-        with blas_on_one_thread(), np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             search = self.search = self._make_search(self.data)
             report = question.hooks.progress
             reporter = None if report is None else Reporter(report, lambda: self._progress(search))
