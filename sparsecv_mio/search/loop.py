@@ -213,7 +213,7 @@ def search_grid(
                 steps = list(islice(proposed, executor.n_idle))
                 for step in steps:
                     first, last = state.context.grid.gammas[list(step.gamma_range)].tolist()
-                    signals.begin_step(BegunStep(order.__name__, step.description, (first, last)))
+                    signals.begin_step(BegunStep(order.__name__, step.description, (first, last), step.node_limit))
                     executor.submit(step)
                 if not steps:
                     break

@@ -62,11 +62,12 @@ from sparsecv_mio.search.state.pairs import proved_ends
 
 
 class BegunStep(NamedTuple):
-    """A step that begins: the order that proposed it, its description, and its smallest and largest gamma."""
+    """A step that begins: its order, description, smallest and largest gamma, and maximum number of nodes of a tree."""
 
     order: str
     step: str
     gammas: tuple[float, float]
+    node_limit: int
 
 
 class Signals:

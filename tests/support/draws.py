@@ -31,7 +31,7 @@ WAYS: dict[str, list[tuple[Any, str, Any]]] = {  # that large data take, by smal
     "folds search first by rows": [*SEARCH_FIRST, (thresholds, "PRODUCT_BYTES", 1)],
     "by size": by_size(1),
     "by size, more nodes": by_size(8),
-    "by size, the weakest first": [*by_size(1), ALWAYS_WEAKEST],
+    "by size, the weakest first": [*by_size(1), *ALWAYS_WEAKEST],
     "trees are expensive": [(plan, "FEWEST_FOLDS", 4), planned(bounds_before_trees=True, cheap_nodes=0)],
     **ENGINES,
     "by rows": ON_ROWS,

@@ -11,6 +11,7 @@ import pytest
 
 from sparsecv_mio.search import plan
 from sparsecv_mio.search.orders import by_size as order_by_size
+from sparsecv_mio.search.orders import together as order_together
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems import one_tree_for_folds
 
@@ -35,9 +36,10 @@ def by_size(nodes: int, **settings: Any) -> list[Place]:
     return [(plan, "SMALL", 0), (plan, "_uses_size_order", lambda context: True), planned(**given)]
 
 
-ALWAYS_WEAKEST: Place = (  # the pairs with the smallest bounds come first once an upper bound is known
-    order_by_size, "is_weakest_due", lambda state, plan, pairs, share: bool(np.isfinite(state.bounds().upper.min()))
-)  # fmt: skip
+ALWAYS_WEAKEST: list[Place] = [  # the pairs with the smallest bounds come first once an upper bound is known
+    (order, "is_weakest_due", lambda state, plan, pairs, share: bool(np.isfinite(state.bounds().upper.min())))
+    for order in (order_by_size, order_together)
+]
 ON_FULL_DATA: list[Place] = [(plan, "FEWEST_FOLDS", 0), (one_tree_for_folds, "LEAST_SHARE", 0.0)]
 ENGINES: dict[str, list[Place]] = {
     "enumerate": [*ON_FULL_DATA, (one_tree_for_folds, "can_share", lambda left_out, n_columns: False)],

@@ -30,19 +30,21 @@ from sparsecv_mio.targets import Loss
 from .judged import check_state, do, random_search
 
 EXPENSIVE = planned(bounds_before_trees=True, cheap_nodes=0)
-LOOKS = planned(bounds_before_trees=True, cheap_nodes=0, looks_first=True, look_nodes=2)
+LOOKING = {"bounds_before_trees": True, "cheap_nodes": 0, "looks_first": True, "look_nodes": 2}
+LOOKS = planned(**LOOKING)
 ORDERS: dict[str, list[Place]] = {
     "together": [],
     "together, exclusion first": [EXPENSIVE],
     "together, exclusion first, left-out folds": [(plan, "FEWEST_FOLDS", 0), EXPENSIVE],
     "together, looks first": [LOOKS],
     "together, looks first, left-out folds": [(plan, "FEWEST_FOLDS", 0), LOOKS],
+    "together, the weakest first": [planned(**LOOKING, grows_weighted_trees=True), *ALWAYS_WEAKEST],
     "together, few nodes": [planned(first_full_nodes=2, first_node_limit=1)],
     "first supports, together": [planned(orders=("first_supports", "together"), searches_folds_first=True)],
     "by size": by_size(1),
     "by size, columns counted as many": [(plan, "SMALL", 0)],
     "by size, more nodes": by_size(64),
-    "by size, the weakest first": [*by_size(1), ALWAYS_WEAKEST],
+    "by size, the weakest first": [*by_size(1), *ALWAYS_WEAKEST],
     **{f"together, {name}": places for name, places in ENGINES.items()},
 }
 KINDS = pytest.mark.parametrize("order", ORDERS)
@@ -53,6 +55,7 @@ REACHED = {  # orders, and a source with a count of work that shows that the ord
     "together, exclusion first, left-out folds": ("left-out trees", "problems"),
     "by size": ("enclosures", "problems"),
     "by size, the weakest first": ("weighted trees", "nodes"),
+    "together, the weakest first": ("weighted trees", "nodes"),
 }
 
 

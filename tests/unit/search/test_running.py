@@ -218,8 +218,8 @@ def test_what_is_being_done_is_said_beside_the_last_numbers() -> None:
         return made[-1]
 
     reporter = Reporter(seen.append, make)
-    reporter.say(BegunStep("together", "trees: tau 1", (1.0, 1.0)))  # the first time there are not numbers yet
-    reporter.say(BegunStep("together", "trees: tau 2", (1.0, 1.0)))
+    reporter.say(BegunStep("together", "trees: tau 1", (1.0, 1.0), 0))  # the first time there are not numbers yet
+    reporter.say(BegunStep("together", "trees: tau 2", (1.0, 1.0), 0))
     assert len(made) == 1 and [one.done for one in seen] == [0, 0]
     assert seen[1].stage == "trees: tau 2" and seen[1].seconds >= 2.0
 
