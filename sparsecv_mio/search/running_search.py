@@ -234,7 +234,7 @@ def with_threads(context: Context, options: SearchOptions) -> Context:
     threads = max(context.threads, context.hands.at_once) if get_backend(options.backend).capabilities.concurrent else 1
     data = context.data
     if options.loss.is_quadratic and (has_large_matrices(data, context.folds.k) or is_very_wide(data)):
-        from sparsecv_mio.search.problems.by_rows import limit_threads
+        from sparsecv_mio.search.problems.many_columns import limit_threads
 
         threads = limit_threads(data, threads)
     return replace(context, threads=threads)

@@ -25,7 +25,7 @@ from sparsecv_mio.formulation import near_ties
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.options import COUNT_MIOS
-from sparsecv_mio.search.problems import size_by_size
+from sparsecv_mio.search.problems import restricted
 from sparsecv_mio.trees.subsets import FIRST_NODES, BestSubsets
 
 BLOCKS = [range(first, first + 8) for first in range(0, 256, 8)]
@@ -67,7 +67,7 @@ def test_other_solvers(backend: str, count: int) -> None:
 @pytest.fixture
 def only_by_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Our own trees decide nothing at their first nodes, so that every restricted cell goes to the vendor's solver."""
-    whole = size_by_size.solve_with_constraints
+    whole = restricted.solve_with_constraints
 
     def tree(*args: Any, node_limit: int, **more: Any) -> BestSubsets:
         found = whole(*args, node_limit=node_limit, **more)
@@ -77,7 +77,7 @@ def only_by_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
         unproved = {tau: replace(best, **left) for tau, best in found.by_size.items()}
         return replace(found, finished=False, by_size=unproved)
 
-    for module in (size_by_size, near_ties):
+    for module in (restricted, near_ties):
         monkeypatch.setattr(module, "solve_with_constraints", tree)
 
 

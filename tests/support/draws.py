@@ -21,7 +21,7 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.search import plan
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.problems import by_rows, registry
+from sparsecv_mio.search.problems import many_columns, registry
 
 SEARCH_FIRST = [(plan, "SMALL", 0)]
 ON_ROWS = [(registry, "has_large_matrices", lambda data, folds: True), (cv_error, "is_wide", lambda data: True)]
@@ -35,8 +35,8 @@ WAYS: dict[str, list[tuple[Any, str, Any]]] = {  # that large data take, by smal
     "trees are expensive": [(plan, "FEWEST_FOLDS", 4), planned(bounds_before_trees=True, cheap_nodes=0)],
     **ENGINES,
     "by rows": ON_ROWS,
-    "by rows, few columns at once": [*ON_ROWS, (thresholds, "PRODUCT_BYTES", 1), (by_rows, "EXACT_COLUMNS", 2)],
-    "branch on the rows": [*ON_ROWS, *((by_rows, name, n) for name, n in (("EXACT_COLUMNS", 2), ("PRODUCT_BYTES", 0)))],
+    "by rows, few columns at once": [*ON_ROWS, (thresholds, "PRODUCT_BYTES", 1), (many_columns, "EXACT_COLUMNS", 2)],
+    "branch on the rows": [*ON_ROWS, (many_columns, "EXACT_COLUMNS", 2), (many_columns, "PRODUCT_BYTES", 0)],
 }
 BY_ROWS = tuple(way for way, places in WAYS.items() if places[:1] == ON_ROWS[:1])
 METHODS = ("rounds", "auto", "joint", "algorithm1", "grid", "bounds", "descent")

@@ -268,7 +268,7 @@ ROOMS_OF_SOLVE = {
     "bounds", "certificate", "cli", "data", "formulation", "kernels", "problem", "report", "search", "trees"
 }  # fmt: skip
 METHODS = {
-    "problems.by_rows",
+    "problems.many_columns",
     *map("every_gamma.{}".format, ("descent", "gamma_partition", "gamma_fits", "gamma_lists")),
 }
 

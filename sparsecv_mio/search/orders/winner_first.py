@@ -159,7 +159,7 @@ def _aim(now: PairBounds, state: GridState, plan: Plan, waiting: BoolArray, is_l
     than the pair with the best estimate does.
     """
     estimate = now.nominal[now.winner]
-    if not is_late or not now.ceiling - estimate < estimate - now.floor:
+    if not is_late or now.ceiling + now.floor >= 2.0 * estimate:
         return choose_aim(now, state.context.gap, waiting, plan.open_share)
     cutoff = _cutoff(now, state, plan, is_late)
     is_weak = now.lower < cutoff

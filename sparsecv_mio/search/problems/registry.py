@@ -43,7 +43,7 @@ def make_problems(context: Context, full_data: BestOnAllRows) -> Problems:
         Moments of the full data, for squared-error loss.
     """
     if context.data.loss.is_quadratic and is_solved_by_rows(context):
-        from sparsecv_mio.search.problems.by_rows import make_row_based_problems
+        from sparsecv_mio.search.problems.many_columns import make_row_based_problems
 
         return make_row_based_problems(context)
     if context.data.loss.is_quadratic:
@@ -62,7 +62,7 @@ def _make_squared_problems(context: Context, full_data: BestOnAllRows) -> Proble
     if method not in MIO_METHODS and not restricted:
         return SquaredProblems(context, full_data)
     if method not in MIO_METHODS:  # the only restrictions are bounds on coefficients
-        from sparsecv_mio.search.problems.size_by_size import make_bounded_problems
+        from sparsecv_mio.search.problems.restricted import make_bounded_problems
 
         return make_bounded_problems(context, full_data)
     name = f"{'restricted ' * restricted}{'algorithm 1' if method == Method.ALGORITHM1 else method}"
@@ -81,9 +81,9 @@ def _make_squared_problems(context: Context, full_data: BestOnAllRows) -> Proble
 def _make_of_backend(context: Context, mio: MioSettings) -> Callable[..., SquaredProblem]:
     """Return the class of restricted problems, or of the problems of a backend, with its settings."""
     if context.data.restrictions.side_constraints:
-        from sparsecv_mio.search.problems.size_by_size import RestrictedProblem, check_side_constraints
+        from sparsecv_mio.search.problems.restricted import RestrictedProblem, check_side_constraints
 
         return partial(RestrictedProblem, constraints=check_side_constraints(context, mio), mio=mio)
-    from sparsecv_mio.search.problems.size_by_size import VendorProblem
+    from sparsecv_mio.search.problems.restricted import VendorProblem
 
     return partial(VendorProblem, mio=mio)

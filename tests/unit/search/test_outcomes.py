@@ -24,12 +24,12 @@ from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
-from sparsecv_mio.search.problems import by_rows
-from sparsecv_mio.search.problems.by_rows import RowBasedProblems
+from sparsecv_mio.search.problems import many_columns
 from sparsecv_mio.search.problems.fold_fits import FoldData, enclose_held_out
+from sparsecv_mio.search.problems.many_columns import RowBasedProblems
 from sparsecv_mio.search.problems.outcomes import bound_subproblems, show_fits
 from sparsecv_mio.search.problems.protocol import Capability, Fits
-from sparsecv_mio.search.problems.size_by_size import RestrictedProblem, VendorProblem
+from sparsecv_mio.search.problems.restricted import RestrictedProblem, VendorProblem
 from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.context import BestOnAllRows, Context
@@ -240,8 +240,8 @@ def row_problems(few: bool, monkeypatch: pytest.MonkeyPatch, **words: Any) -> Ro
     """Problems of a small draw; every call makes them again."""
     monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1)
     if few:
-        monkeypatch.setattr(by_rows, "EXACT_COLUMNS", 2)
-        monkeypatch.setattr(by_rows, "PRODUCT_BYTES", 0)
+        monkeypatch.setattr(many_columns, "EXACT_COLUMNS", 2)
+        monkeypatch.setattr(many_columns, "PRODUCT_BYTES", 0)
     problems = new_run(*drawn(**DRAW), **words).problems
     assert isinstance(problems, RowBasedProblems)
     return problems
