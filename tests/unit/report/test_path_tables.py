@@ -49,7 +49,7 @@ def test_no_ridge_weight_is_called_zero(capsys: pytest.CaptureFixture[str]) -> N
     assert run([*ask, "0"]) == 0
     said = capsys.readouterr().out
     assert "gamma = 0 (ridge weight)" in said and "R^2" in said and "1e-300" not in said
-    assert run(["path", str(INSTANCES / "servo.csv"), "-t", "class", "--gamma", "0"]) == 2
+    assert run(["path", str(INSTANCES / "servo.csv"), "-t", "class", "--gamma", "0", "-q"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("sparsecv: error: --gamma 0: on all rows, columns ") and error.count("\n") == 1
 
