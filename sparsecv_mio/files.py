@@ -1,9 +1,9 @@
 """Functions that read regular files, and functions that write a file completely or not at all.
 
-A file is first written in a temporary folder next to its target and then renamed. The target therefore always has
-either the complete old content or the complete new content. If the target is a symbolic link, the file to which it
-points is replaced. Pipes, devices, sockets and folders are never replaced. If the caller allows it, text is written to
-a pipe or device.
+A file is first written in a temporary folder next to the requested path, and is then moved to this path. The path
+therefore always has either the complete old content or the complete new content. If the path is a symbolic link, the
+file to which the link points is replaced. Pipes, devices, sockets and folders are never replaced. If the caller allows
+it, text is written into a pipe or device.
 """
 
 from __future__ import annotations

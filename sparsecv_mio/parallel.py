@@ -1,9 +1,9 @@
 """Functions that run work on threads of this process, or as work units on the workers of a dask cluster.
 
-A work unit is a module-level function with its arguments, for example a problem, sizes and a limit on the work. The
-result depends only on the arguments. The result consists of bounds, and the caller stores a bound only if the bound is
-tighter than the stored one. A work unit can therefore run in any process, and can run twice without harm. If a worker
-dies, its unit starts again on another worker.
+A work unit is a module-level function with its arguments, for example a best-subset problem, support sizes and a limit
+on the number of nodes. The result depends only on the arguments. The result consists of bounds, and the caller stores a
+bound only if the bound is tighter than the stored one. A work unit can therefore run in any process, and can run twice
+without harm. If a worker dies, its work unit starts again on another worker.
 
 Arguments are pickled. A large array that is sent repeatedly, such as rows or a Gram matrix, is stored on the cluster
 under a digest of its content and sent to each worker once. `Kept` caches results within each process.

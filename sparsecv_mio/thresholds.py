@@ -1,7 +1,7 @@
 """Numbers of columns, folds or bytes above which a computation uses another algorithm.
 
-Each threshold comes from measured running times of the two algorithms on its two sides. Both algorithms give the same
-answer.
+Each threshold separates the use of two algorithms, and was chosen from their measured running times. Both algorithms
+give the same answer.
 """
 
 from __future__ import annotations

@@ -15,11 +15,12 @@ right side, the intercept is that of the fit without N. Let b be an optimum of t
 coefficients. Then `f^(-N)(b) <= u` for every feasible value u of the problem of the fold, and
 
 * `h_N(b) >= v - u` for every lower bound v on the minimum of f over supports of tau columns;
-* if a list has *every* support S of tau columns with `f(S) <= T`, the list has the support of b, or `h_N(b) > T - u`.
+* if a list contains *every* support S of tau columns with `f(S) <= T`, the support of b is in the list, or
+  `h_N(b) > T - u`.
 
-`training_loss_bound` computes both bounds. If the list is empty, T is a valid v. N is the set of all rows on which the
-fold does not train. If the fold scores only some rows of N (`FoldPlan.scores_all_left_out` is False), the bounds do not
-hold.
+`training_loss_bound` computes both bounds. If the list is empty, T is a lower bound v. N is the set of all rows on
+which the fold does not train. If the fold scores only some rows of N (`FoldPlan.scores_all_left_out` is False), the
+bounds do not hold.
 
 **Rounding.** `training_loss_bound` makes no allowance for rounding errors of v, T and u. The caller lowers v or T, and
 raises u, by bounds on these errors. If supports with tied objectives count as optimal, the caller also raises u by the
@@ -67,7 +68,8 @@ held-out rows X with targets z
 for all b in the ball. For a single row x, `reach` is `x'M^{-1} x`. A computed centre b0 has a rounding error, which
 :mod:`sparsecv_mio.problem.problem` bounds.
 
-**Rounding.** Bounds are widened by bounds on the rounding errors of the centre, its value and the rows.
+**Rounding.** Bounds are widened by bounds on three rounding errors: of the centre of the ball, of the objective at the
+centre, and of the held-out rows.
 
 ====================== =============================== ===========================================================
 code                   centre of the ball              numbers that are widened

@@ -1,19 +1,22 @@
 """Lower bounds on held-out errors from problems that add the held-out rows, with a weight, to the training rows.
 
 Let f be the training objective of a fold, h the squared error on its held-out rows, b* an optimum of the fold, and t >
-0 the weight of the held-out rows. Then (docs/theory/bounds.md, section 10)
+0 the weight of the held-out rows. Let V_t be a lower bound on the minimum of `f(b) + t h(b)` over all b with at most
+tau nonzero coefficients, and let `u >= f(b*)`. Then (docs/theory/bounds.md, section 10)
 
-    h(b*) >= (V_t - u) / t        for every V_t <= min over b of f(b) + t h(b), at most tau nonzero, and u >= f(b*).
+    h(b*) >= (V_t - u) / t.
 
-At t = 1 this is, up to the intercept, the training-loss bound (:mod:`sparsecv_mio.bounds.closed_form`), and one number
-V_1 is valid for all folds. Two effects make the bound smaller than h(b*). First, V_t may be smaller than the minimum of
-f + t h; the bound then loses the difference divided by t. Large weights reduce this loss, and are suitable if
-relaxations are weak, as with small penalties. Second, the minimiser of f + t h fits the held-out rows better than b*.
-Small weights reduce this second loss, and are suitable if a fold contains rows that no model fits well.
+At t = 1 this is the training-loss bound (:mod:`sparsecv_mio.bounds.closed_form`), except for the treatment of the
+intercept, and one number V_1 is valid for all folds. Two effects make the bound smaller than h(b*). First, V_t may be
+smaller than the minimum of f + t h. This lowers the bound by the difference divided by t. Large weights reduce the
+first effect, and are suitable if relaxations are weak, as with small penalties. Second, the minimiser of f + t h fits
+the held-out rows better than b*. Small weights reduce the second effect, and are suitable if a fold contains rows that
+no model fits well.
 
 V_t is nonincreasing in tau and concave in gamma (:mod:`sparsecv_mio.bounds.closed_form`), so a relaxation at one pair
-(tau, gamma) also gives bounds at other pairs. If V_t is the minimum or the value of the relaxation, it is concave in t.
-Then `(V_t - u) / t` has a single local maximum, and an ascent finds the best t.
+(tau, gamma) also gives bounds at other pairs. The minimum of f + t h is concave in t, and so is the value of its
+relaxation. If V_t is one of these two numbers, `(V_t - u) / t` has a single local maximum, and an ascent finds the best
+t.
 
 Branch-and-bound trees also use multipliers of the normal equations, which increase V_t. With multipliers, V_t is still
 nonincreasing in tau and nondecreasing in gamma, but it need not be concave in gamma. The V_t of one pair is then a
@@ -35,8 +38,8 @@ than the fit of its support. A nonzero multiplier nu_j penalises points b that v
 0` of column j.
 
 The perspective relaxation needs a diagonal w for which this matrix minus `diag(w)` is positive semidefinite. Therefore
-nu and w are chosen together. As a minimum of affine functions of (nu, w), V is concave. A logarithmic barrier keeps the
-matrix minus `diag(w)` positive definite while V is maximised.
+nu and w are chosen together. V is a minimum of affine functions of (nu, w), so it is concave in (nu, w). A logarithmic
+barrier keeps the matrix minus `diag(w)` positive definite while V is maximised.
 """
 
 from __future__ import annotations

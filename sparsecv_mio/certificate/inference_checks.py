@@ -1,7 +1,7 @@
-"""Frequencies, intervals and bounds from the models of draws, comparisons of baselines, and their checks by `verify`.
+"""Summaries of models chosen on random draws of the rows, comparisons with baselines, and checks of both by `verify`.
 
-`verify` recomputes the numbers from the models that the record lists. It does not choose these models again. It
-recomputes the held-out errors of baselines from their stored fold models.
+The summaries are frequencies, intervals and bounds. `verify` recomputes them from the models that the record lists, but
+does not choose these models again. It recomputes the held-out errors of baselines from their stored fold models.
 """
 
 from __future__ import annotations

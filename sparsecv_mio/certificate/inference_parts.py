@@ -1,4 +1,4 @@
-"""Parts of a record that the package `inference` makes: models that the procedure chose from draws, and baselines."""
+"""Parts of a record that the package `inference` makes: models chosen on random draws of the rows, and baselines."""
 
 from __future__ import annotations
 

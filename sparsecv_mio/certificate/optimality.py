@@ -1,7 +1,7 @@
 """Checks that the supports of a record are optimal.
 
-If there are few supports, each support of the record is compared with all other supports. Otherwise it is compared only
-with the supports that differ from it in one column.
+If few supports are allowed, each support of the record is compared with all other allowed supports. Otherwise it is
+compared only with the supports that differ from it in one column.
 """
 
 from __future__ import annotations

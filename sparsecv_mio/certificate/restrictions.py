@@ -1,13 +1,14 @@
 """The adjustment columns of a record, and the supports that `verify` allows, without code of the search.
 
 Adjustment columns are in every model, but in no support of the record, and tau does not count them. `reference_levels`
-looks up a reference level of each factor that counts as one feature.
+looks up the reference level of each factor that counts as one feature.
 
 With restrictions other than forced columns, `verify` tries all supports that the restrictions allow. With sign
 constraints, the sign-constrained fit of a support is the plain ridge fit of the columns whose coefficients are not
 zero. The minimum is therefore over plain ridge fits with the required signs. From each allowed support, `verify`
-removes columns with a bound of 0 in every way, and tries the remaining sets (docs/theory.md, "Restrictions"). With
-other bounds, each set is fitted within its bounds (`problem.objective.fit_bounded_ridge`).
+removes every combination of the columns whose coefficients have a bound of 0, and tries the remaining sets of columns
+(docs/theory.md, "Restrictions"). With other bounds, each set is fitted within its bounds
+(`problem.objective.fit_bounded_ridge`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fits and best subsets with squared-error loss: closed forms try all supports, and refits compare the best supports.
+"""Fits and best subsets with squared-error loss: closed forms select candidate supports, and refits compare them.
 
 For folds with at most `IDENTITY_ROWS` rows, a closed form corrects full-data fits for the held-out rows. For larger
 folds, another closed form uses the Gram matrix of the training rows. The closed forms only select candidates. Every

@@ -1,4 +1,4 @@
-"""Bounds on objectives, fits and held-out losses with logistic loss, from entropies and in integer arithmetic.
+"""Bounds on objectives, fits and held-out losses of logistic regression, from entropies and in integer arithmetic.
 
 Let `l(m) = log(1 + exp(-m))` and `H(u) = -u log u - (1 - u) log(1 - u)`. Every u in [0, 1] gives `l(m) >= H(u) - u m`.
 Let F(S) be the minimum objective of a support S, y_i = -1 or 1 the class of row i, x_ij its features, and s_j the scale

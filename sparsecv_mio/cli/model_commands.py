@@ -1,4 +1,4 @@
-"""The commands `path`, `near` and `bounds`; `fit` and `export` for one MIO; `inspect`, `backends` and `warmup`."""
+"""The commands `path`, `near`, `bounds`, `inspect`, `backends`, `warmup`; `fit` and `export` for a single problem."""
 
 from __future__ import annotations
 

@@ -2,11 +2,11 @@
 
 A file becomes a table of numbers in four steps:
 
-1. Read: `text_tables`, `readers` and `frames` return the selected columns (`column_choice`) of a file or a frame.
-2. Facts: `columns` has the numbers, the missing cells and the texts of each column; `number_format` converts texts to
-   numbers.
-3. Treatment: `missing_and_text` converts dates, imputes missing cells and encodes text values as the options request;
-   `column_faults` raises an error for any other cell and names the option that reads such cells.
-4. Numbers: `dataset` has the resulting arrays. `Applied` stores the preprocessing, so that it can be repeated for new
-   rows.
+1. `text_tables`, `readers` and `frames` read the selected columns (`column_choice`) of a file or a data frame.
+2. `columns` separates the numbers, the missing cells and the texts of each column, and `number_format` converts texts
+   to numbers.
+3. `missing_and_text` converts dates, imputes missing cells and encodes text values as the options request. For any
+   other cell that is not a number, `column_faults` raises an error that names the option for such cells.
+4. `dataset` stores the resulting arrays of numbers. `Applied` stores the preprocessing, so that it can be repeated for
+   new rows.
 """

@@ -1,4 +1,4 @@
-"""Functions that convert a target to the form of its loss: two classes to 0 and 1, or counts, with offsets."""
+"""Functions that prepare a target for its loss: they encode two classes as 0 and 1, check counts, and add offsets."""
 
 from __future__ import annotations
 

@@ -5,11 +5,11 @@
     min  sum_i s_i + sum_j w_j t_j - 2 g'u
         s.t.  s_i >= 2 c r_i - c^2,   t_j >= 2 a u_j - a^2 z_j,   r = Ru,   lo z <= u <= hi z      (outer)
 
-The vector u contains the scaled coefficients of :mod:`sparsecv_mio.formulation.task`, which defines G, w and g;
-`R'R = G`. The dual cuts (a, s) of the formulation `master` are those of theory section 1. The cuts of the formulation
-`outer` are tangents of `r^2` and of `u^2 / z`. They are valid at every feasible point for any numbers a and c.
-`Tangents` computes these cuts for solvers that add cuts during the solution. With logistic loss, r are the margins of
-the rows, `log(1 + exp(-r))` replaces `r^2`, and
+The vector u contains the scaled coefficients of :mod:`sparsecv_mio.formulation.task`, which defines G, w and g. R is
+any matrix with `R'R = G`. The dual cuts (a, s) of the formulation `master` are those of theory section 1. The cuts of
+the formulation `outer` are tangents of `r^2` and of `u^2 / z`. They are valid at every feasible point for any numbers a
+and c. `Tangents` computes these cuts for solvers that add cuts during the solution. With logistic loss, r are the
+margins of the rows, `log(1 + exp(-r))` replaces `r^2`, and
 
     s >= log(1 + exp(-r))      <=>      exp(-s) + exp(-r - s) <= 1.                                (losses)
 """

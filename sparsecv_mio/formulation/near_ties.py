@@ -6,9 +6,10 @@ objective. Therefore the problem is solved again with one constraint for each su
 columns of this support may be chosen. This step is repeated until the lower bound is clearly above the smallest
 objective. Every support found may be the optimum.
 
-The solver receives results of this package's relaxations (theory sections 1 and 2). The solution of the relaxation
-gives the first cut, and the columns with its largest coefficients give another initial support. The dual value is the
-first lower bound. Safe screening for this size, with a margin for ties, fixes columns before the model is built.
+The solver receives results of the relaxations of this package (theory sections 1 and 2). The solution of the relaxation
+gives the first cut. The columns with the largest coefficients in this solution give another initial support. The dual
+value is the first lower bound. Safe screening for this size, with a margin for ties, fixes columns before the model is
+built.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ solver broke down             raises              BackendFailed(raw_status, log_
 not usable here               raises              BackendUnavailable
 ============================  ==================  ==============================================
 
-An unknown bound is -inf / +inf, never None or NaN.
+An unknown lower bound is -inf, and an unknown upper bound is +inf.
 
 `Stop.OPTIMAL` means `upper - lower <= gap * upper + allowance`. A vendor's solver computes in floating point with its
 own tolerances. Its dual bound is therefore assumed to be correct only up to 2e-6 times the scale of the objective

@@ -11,9 +11,9 @@ is valid. Here w is the scaled penalty plus the smallest eigenvalue of the scale
 is the largest multiple of the identity that can be moved to the perspective terms (theory section 4). The perspective
 relaxation replaces `w_j u_j^2` by `w_j u_j^2 / z_j`, where z_j is 1 for a chosen column.
 
-The bounds on the coefficients are the big-M values of the models. They hold for every b with an objective of at most
-ubar, where ubar is the objective of the initial solution. Let b_r be the ridge fit on all columns. For every b with
-`f(b) <= ubar` and any support,
+The bounds on the coefficients are the big-M values of the models. They hold for every b whose objective is at most
+ubar, the objective of the initial solution. Let b_r be the ridge fit on all columns. For every b with `f(b) <= ubar`
+and any support,
 
     (b_r - b)' M (b_r - b) <= ubar - f(b_r)     =>     |b_j - b_r,j| <= sqrt((ubar - f(b_r)) (M^{-1})_jj)
 

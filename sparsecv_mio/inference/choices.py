@@ -1,4 +1,4 @@
-"""Repeat the whole procedure on draws of the rows: the folds, the grid, the choice of a model and its fit.
+"""Functions that repeat the whole procedure on draws of the rows: the folds, the grid, the choice of a model, its fit.
 
 A *draw* is a set of rows drawn at random. The procedure is the one that gave the answer. Folds of a draw are made like
 the inner folds of nested cross-validation. The search starts from the supports of the answer. Draws are searched one

@@ -20,24 +20,26 @@ expectation of s_jb given the rows that chose the model is at most `u (1 - log g
 m_b terms with coefficient 0. For one split, the expectations of s_jb over these terms therefore sum to at most `a`.
 Markov's inequality gives the claim. []
 
-**Interval.** The values of a coefficient that the same test does not reject form an interval (Dezeure et al. 2015). It
-excludes 0 only if `P_j <= a`. If a coefficient is the same in all models that contain it, all intervals together
-contain such coefficients with probability `1 - a`. An interval is finite only if at least g B models contain the term.
+**Interval.** The values of a coefficient that the same test does not reject form an interval (Dezeure et al. 2015). The
+interval excludes 0 only if `P_j <= a`. Consider the coefficients that are the same in all models that contain them.
+With probability at least `1 - a`, the intervals contain all these coefficients. An interval is finite only if at least
+g B models contain the term.
 
-**Test of a term.** Squared error: least squares. Logistic and Poisson loss: maximum likelihood. The covariance is the
-jackknife over m rows, or groups that folds keep together: (m - 1) / m times the sum of d d', where d is the change of
-the coefficients by one Newton step when a unit is held out. This is CV3 of MacKinnon, Nielsen and Webb (2023), or
-(m - 1) / m times CR3 (with rows, HC3). Errors may have unequal variances.
-The tests use the t distribution with the degrees of freedom of Satterthwaite (Bell and McCaffrey 2002). They are
+**Test of a term.** Models are fitted by least squares for squared-error loss, and by maximum likelihood for logistic
+and Poisson loss. The covariance of the coefficients is estimated by the jackknife over m units (rows, or groups that no
+fold splits). The estimate is (m - 1) / m times the sum of d d' over the units, where d is the change of the
+coefficients by one Newton step when the unit is held out. This is CV3 of MacKinnon, Nielsen and Webb (2023), or (m - 1)
+/ m times CR3 (HC3 if the units are rows). The variances of the errors may differ from row to row. The tests use the t
+distribution with the degrees of freedom of Satterthwaite (Bell and McCaffrey 2002). These degrees of freedom are
 computed as if all errors had equal variances. The variance estimate then has a known mean and variance. The degrees of
 freedom are those of the scaled chi-squared distribution with this mean and variance. For a term of q columns, let `df`
 be the smallest number of degrees of freedom of these columns: `(df - q + 1) / (df q)` times the Wald statistic is
 compared with the F distribution with q and `df - q + 1` degrees of freedom (Hotelling).
 
 **Test of a factor.** Its hypothesis is that all its levels have the same coefficient. Levels without rows in the half
-are left out. Levels that one row or group determines have a coefficient in the fit but no test. Nor has the level
-`(missing)`, whose few rows would take most degrees of freedom; the test compares the other levels. The hypothesis
-implies the tested one, so the test stays valid.
+are left out. The test also omits levels that one row or group determines, and the level `(missing)`, whose few rows
+would take most degrees of freedom. These levels have a coefficient in the fit. The tested hypothesis is that all other
+levels have the same coefficient. The hypothesis about the factor implies the tested hypothesis, so the test is valid.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Search for the subset with the minimum CV error if all folds use the same subset (`--criterion common`).
 
 For a support S at one gamma and squared-error loss, the CV error is `H(S) = (1/m) sum_N ||(I - H_NN)^{-1} e_N||^2`. The
-sum is over the folds; N are the held-out rows of a fold, and m is the total number of held-out rows. The residuals of
-the full-data fit of S are e, and H_NN is the part of its hat matrix for the rows N (docs/theory/near_optimal.md). For
-another loss, H(S) is the mean loss of held-out rows (:mod:`sparsecv_mio.near.glm_values`). The search first finds
-supports with a small H(S). Then it lists, at every gamma, all supports whose H(S) may be below the smallest H(S) found.
+sum is over the folds, N are the held-out rows of a fold, and m is the total number of held-out rows. The vector e_N has
+the residuals of the rows N in the full-data fit of S, and H_NN is the block of the hat matrix for the rows N
+(docs/theory/near_optimal.md). For another loss, H(S) is the mean loss of held-out rows
+(:mod:`sparsecv_mio.near.glm_values`). The search first finds supports with a small H(S). Then it lists, at every gamma,
+all supports whose H(S) may be below the smallest H(S) found.
 """
 
 from __future__ import annotations

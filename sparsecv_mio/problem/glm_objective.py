@@ -5,7 +5,7 @@
 Here T are the training rows, w_i is the weight of row i and l_i its loss as a function of the linear predictor. For
 logistic loss `l_i(t) = log(1 + exp(-y_i t))` with y_i = -1 or 1 (0 and 1 in the data). The coefficients b are 0 outside
 of S, the intercept `a` is free (`fold`) or 0 (`none`), and s_j is the scale of column j as in `problem.objective`. The
-held-out error of a fold is the sum of `w_i l_i(m_i)` over its rows, with m_i the linear predictor of row i by the fit
+held-out error of a fold is the sum of `w_i l_i(m_i)` over its rows, with m_i the linear predictor of row i at the fit
 without the fold. The CV error h is the sum of the held-out errors of all folds divided by the sum of the weights.
 
 Tests compare every other computation for these losses with this module, and `sparsecv verify` uses no other definition.

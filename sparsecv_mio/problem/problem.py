@@ -43,7 +43,7 @@ columns R, with size `k - |F|`. Its Gram matrix is `Q' = Q_RR - M_FR' A`, which 
 complement of `Q + diag(penalty on F)`; the penalty on R is unchanged. The eigenvalues of Q' lie between the smallest
 and the largest eigenvalue of Q. If M minus a diagonal is positive semidefinite, so is M' minus the part of this
 diagonal on R. Let v be a row minus the means. The elimination replaces the features `v_R` of the row by `v_R - v_F'A`
-and takes the part `v_F'a` out of its prediction. The matrix A depends on gamma, so gamma must be set first.
+and subtracts `v_F'a` from its target. The matrix A depends on gamma, so gamma must be set first.
 
 Adjustment columns are forced columns without a penalty. If F contains only adjustment columns, A is the least-squares
 projection, which is the same at every gamma. The other columns are then replaced by their residuals on F, just as

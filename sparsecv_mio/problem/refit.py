@@ -9,9 +9,9 @@ The package has three implementations of this fit, which differ in their input a
   in long precision. It computes the reported numbers, and replaces fits from moments that lose too many digits. It
   returns bounds on its rounding errors, computed from the residual. If these bounds are too wide to distinguish two
   supports, a fit of few rows and columns is computed again in fractions (`problem.beyond_floats`).
-* `problem.moment_fits.refit_moments` fits from the moments, within boxes if there are any. The upper bounds of every
-  backend come from this function. It evaluates the objective of its coefficients again and rounds it up, so the result
-  is an upper bound for any coefficients. It also returns a bound on the excess over the minimum.
+* `problem.moment_fits.refit_moments` fits from the moments, within the bounds on coefficients if there are any. The
+  upper bounds of every backend come from this function. It evaluates the objective of its coefficients again and rounds
+  it up, so the result is an upper bound for any coefficients. It also returns a bound on the excess over the minimum.
 
 The search fits many supports at once by a kernel (`search.problems.fold_fits`), with a bound on the error of every
 number, and calls this module if a bound is too wide. `certificate.ridge_design` and `certificate.refits` compare

@@ -2,11 +2,11 @@
 
     goal -> order -> steps -> executor -> findings -> writer -> state
 
-A *source* is a bounding method, and a *step* is a unit of its work. An *order* reads the state of the search and yields
-the next steps. The executor runs the steps in the thread of the loop, in other threads, or on the workers of a cluster.
-A step returns its findings and does not change the state. Only `Writer.take` changes the state. It also calls the
-source of a step, which notes its attempts in the state. Because of this division, a source needs no code for records
-and checkpoints, and runs are reproducible.
+A *source* is a bounding method, and a *step* is a unit of the work of a source. An *order* reads the state of the
+search and yields the next steps. The executor runs the steps in the thread of the loop, in other threads, or on the
+workers of a cluster. A step returns its findings and does not change the state. Only the method `Writer.take` changes
+the state: it stores the findings, and calls the source of the step to count the attempts of this source. Because of
+this division, a source needs no code for records and checkpoints, and runs are reproducible.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A running search: it applies a method to data in standard coordinates, informs observers and returns a record.
+"""A running search, which applies a method to data in standard coordinates, informs observers and returns a record.
 
 Progress, trace and checkpoints are written during the search (:mod:`sparsecv_mio.search.observers`).
 

@@ -1,4 +1,4 @@
-"""The writer of a search: it stores the findings of steps and the implied bounds; sources note their own tries."""
+"""The writer of a search, which stores the findings of steps, the bounds they imply, and the attempts of sources."""
 
 from __future__ import annotations
 

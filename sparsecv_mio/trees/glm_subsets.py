@@ -1,13 +1,13 @@
 """Best subsets for a smooth convex loss on one training set: fits, certified bounds, and held-out losses.
 
-The functions at the end make the problem from the rows of a data set. Its columns are numbered as in standard
-coordinates, but have the units of the file. `GlmSubsets` works on centred columns with duplicate columns merged
-(`trees/glm_fits`) and solves each size by the tree of `trees/glm_tree`.
+The functions at the end of the module make the problem from the rows of a data set. The columns of the problem are
+numbered as in standard coordinates, but have the units of the file. `GlmSubsets` works on centred columns with
+duplicate columns merged (`trees/glm_fits`) and solves each size by the tree of `trees/glm_tree`.
 
 Let F be the objective and U a number. The module also bounds the margins of rows at all fits with at most k columns and
-`F <= U`. Let `q(b) = yy - 2 c'b + b'M b` be a quadratic that is at most F at these fits. The curvature of q must be
-valid only for the margins of these fits, not for all points with F of at most U. Let w be a diagonal with `M - W`
-positive definite for `W = diag(w)`, b any point and `g = c - (M - W) b`. Then
+`F <= U`. Let `q(b) = yy - 2 c'b + b'M b` be a quadratic that is at most F at these fits. It suffices that the curvature
+of q is valid at the margins of these fits. Let w be a diagonal with `M - W` positive definite for `W = diag(w)`, b any
+point and `g = c - (M - W) b`. Then
 
     q(b') >= dual + ||b' - b||^2_{M - W},    dual = yy - b'(M - W) b - (sum of the k largest g_j^2 / w_j),
 

@@ -2,13 +2,13 @@
 
 Three kinds of restrictions on supports are possible: at most k columns of a group; a column only together with its
 parents; all levels of a factor or none. A support is identified by its *active* columns: all its columns except those
-that a bound of 0 holds at zero. Its fit within the bounds equals the fit on its active columns, so a refit on the
+whose coefficient is at a bound of 0. Its fit within the bounds equals the fit on its active columns, so a refit on the
 active columns gives the coefficients.
 
-A node is closed in two cases. First, a bound of :mod:`sparsecv_mio.kernels.restricted_node` exceeds the cutoff. Second,
-the fit on all columns of the node is the fit of one of its supports, and dropping any column of this fit would raise
-the objective above the cutoff. In the second case, all supports of the node with an objective of at most the cutoff
-have the same fit.
+A node is not branched further in two cases. First, a bound of :mod:`sparsecv_mio.kernels.restricted_node` exceeds the
+cutoff. Second, the fit on all columns of the node is the fit of one of its supports, and dropping any column of this
+fit would raise the objective above the cutoff. In the second case, all supports of the node with an objective of at
+most the cutoff have the same fit.
 
 If rounding errors exceed every bound, because columns are collinear up to rounding, no node is pruned. All supports are
 then candidates, which are compared by refits from the rows.
@@ -22,7 +22,7 @@ candidates have valid signs.
 
 `TermsBelow` lists all supports with a given number of terms and a small objective, by one tree for each number of
 terms. A term is a column, or several columns that enter together. The cutoff of these trees is fixed, so a support with
-a small objective does not close other nodes. Every support at a leaf is listed.
+a small objective does not prune other nodes. Every support at a leaf is listed.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A backend implements two methods: `available()` and `_run(task, formulation, lim
 on which the correctness of a result depends. It checks that the side constraints are feasible and finds the initial
 solution. Then it refits every support that a solver returns, and sets the bounds, their allowance and the status.
 
-**Elimination.** Let F be the columns that are in every solution with an objective of at most that of the initial
+**Elimination.** Let F be the columns that are in every solution whose objective is at most the objective of the initial
 solution. Before a solver runs, the base class eliminates F. An exact elimination leaves a problem of the same form in
 the other columns (`problem.eliminate_forced_columns`). The reason is accuracy: the tolerances of a solver are relative
 to the scale of the objective, which is the sum of squares y'y of the centred target. If the columns F explain nearly

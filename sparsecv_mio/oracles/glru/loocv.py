@@ -18,9 +18,9 @@ duality gap at this point bounds the error of the prediction, and in most cases 
 are computed for many rows at once and cost two products with X.
 
 **Errors of a classifier** are counted by Algorithm 2 of the paper, with one full-data fit and a bound on every
-leave-one-out prediction. If the bound does not determine the sign, one Newton step with its duality gap follows. If the
-sign is still not determined, the model is trained without the row until its gap determines the sign (Remark 3). The
-method `naive` trains the model without each row.
+leave-one-out prediction. If the bound does not determine the sign of the prediction, one Newton step with its duality
+gap follows. If the sign is still not determined, the model is trained without the row until its gap determines the sign
+(Remark 3). The method `naive` trains the model without each row.
 """
 
 from __future__ import annotations

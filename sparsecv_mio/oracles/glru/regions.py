@@ -11,9 +11,9 @@ columns,
     P(w) - P(w*)     >= ridge/2 ||w - w*||^2 + 1/(2 n mu) ||a - alpha*||^2
     P(w*) - D(alpha) >= ridge/2 ||v - w*||^2 + 1/(2 n mu) ||alpha - alpha*||^2
 
-by strong convexity and co-coercivity at the optimum (Fenchel-Young residuals). The paper uses one term of the sum of
-the two lines at a time; the results are its radii (9) and (11). This module uses the sum of all four terms. With
-midpoints, this sum is
+by strong convexity and co-coercivity at the optimum (Fenchel-Young residuals). The paper uses one of the four terms on
+the right at a time, and so obtains the radii (9) and (11). This module uses the sum of all four terms. With midpoints,
+this sum is
 
     ridge ||w* - (w + v)/2||^2 + 1/(n mu) ||alpha* - (a + alpha)/2||^2  <=  slack
     slack = G - ridge/4 ||w - v||^2 - 1/(4 n mu) ||a - alpha||^2        in [G/2, G]
@@ -49,8 +49,8 @@ function in closed form.
 The paper has no finite interval for an unpenalised intercept, because interval (12) is then the whole real line. This
 module computes two intervals and intersects them. Let t_i be the linear predictor of row i. The first interval uses the
 fact that the derivatives `l_i'(t_i*)` sum to 0. Each derivative is monotone in the intercept, and each t_i* is known up
-to a radius. The second interval is computed from a few rows, the *anchors*. For these rows t_i* lies in the
-subdifferential of the conjugate loss l_i* at `-alpha_i*`, and alpha_i* lies in a known interval.
+to a radius. The second interval is computed from a few rows, the *anchors*. For an anchor i, the optimal alpha_i lies
+in a known interval, and the optimal t_i lies in the subdifferential of the conjugate of the loss l_i at -alpha_i.
 """
 
 from __future__ import annotations

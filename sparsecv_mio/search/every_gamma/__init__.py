@@ -1,1 +1,1 @@
-"""Search over all gammas of an interval, and coordinate descent over gamma and tau. Both call the grid search."""
+"""Search over all gammas of an interval, and coordinate descent over gamma and tau; both call the grid search."""

@@ -6,9 +6,10 @@ gamma. The gamma step fixes the supports of the folds; the CV error h is then a 
 (X_S'X_S) W^{-1/2} = U diag(d) U'`, gives the prediction of every held-out row as `r_mean + sum_k B_k / (d_k + lam)`.
 From these predictions, h and its derivatives are computed for all folds together in O(n tau) operations.
 
-The current pair of the descent is the best tau of a row. If the gamma step finds a gamma with a smaller certified upper
-bound on the CV error, the descent moves to the row of this gamma. If it finds no such gamma, the current tau is solved
-at all gammas of a grid. The descent ends at a pair whose CV error no tried change of tau alone or gamma alone lowers.
+The current pair of the descent is the pair with the smallest CV error of a row. If the gamma step finds a gamma with a
+smaller certified upper bound on the CV error, the descent moves to the row of this gamma. If it finds no such gamma,
+the current tau is solved at all gammas of a grid. The descent ends when no tried change of tau alone, or of gamma
+alone, lowers the CV error of the current pair.
 
 The algorithm of the paper (docs/papers.md) moves to the result of each step and stops when a pair recurs. Here no gamma
 is visited twice, because no pair of a solved row has a smaller CV error than the current pair. The CV error decreases

@@ -3,15 +3,15 @@
 Branch-and-bound trees become more expensive as the size grows. With the same time, complete proofs for the small sizes
 therefore exclude more pairs (tau, gamma) than partial work on every size.
 
-1. The pair with the best estimate is tried first. Each try has twice the nodes of the previous try. The tries end if
-   the next one would not fit into half of the remaining time. They also end if solving the pair would allow bounds on
-   the full data to exclude less than half of the other open pairs.
+1. The order works on the pair with the best estimate first. Each attempt to solve the pair has twice the nodes of the
+   previous attempt. The attempts end if the next one would not fit into half of the remaining time. They also end if
+   solving the pair would allow bounds on the full data to exclude less than half of the other open pairs.
 2. Then the order works on all sizes up to the size of this pair together, and on the larger sizes one after the other.
    For each size, trees of the full data come before trees of folds. The trees of the full data run until the open pairs
    of this size are excluded, or until they cannot exclude another pair.
-3. The order works on the open pairs again with eight times the nodes. This work alternates with work on the next size,
-   according to the numbers of nodes that the two kinds of work have cost. After the first size, every open pair gets
-   one short tree of the full data.
+3. The order works on the open pairs again with eight times the nodes. This work alternates with work on the next size:
+   the kind of work that has cost fewer nodes so far comes next. After the first size, every open pair gets one short
+   tree of the full data.
 4. If the proof for all pairs is not expected to fit into the time limit, the pairs with the smallest lower bounds get a
    part of the time (module `weakest`).
 5. When items 1 to 4 have no step left, the search goes on with the phases of the order `together`.

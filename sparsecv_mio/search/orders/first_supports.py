@@ -1,4 +1,4 @@
-"""The first order of a search with many columns: local search in all folds, proofs for small sizes, cheap bounds.
+"""The search order that comes first with many columns: local search in all folds, proofs for small sizes, cheap bounds.
 
 Under a time limit, sizes with few possible supports are solved as soon as an initial support is known in every fold.
 The search for supports with smaller objectives follows. As a result, some pairs are solved even if the time limit ends

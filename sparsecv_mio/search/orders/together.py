@@ -1,7 +1,7 @@
 """The search order (schedule of steps) for cheap trees: a step treats all sizes of a gamma together.
 
 With few columns there are usually two phases: first trees of the full data, then trees of folds. Folds with the fewest
-tries come first. If there are many small folds, one tree for all folds of a gamma comes between the two phases.
+attempts come first. If there are many small folds, one tree for all folds of a gamma comes between the two phases.
 
 If the first trees of the full data take long, work that may exclude pairs (tau, gamma) comes before trees of all folds.
 The order then bounds the folds of all other pairs. Trees of single folds follow, first for the pair that has the best

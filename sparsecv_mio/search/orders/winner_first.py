@@ -2,7 +2,7 @@
 
 Of all bounding methods, the training-loss bound usually raises lower bounds most, and it needs trees of the full data.
 For every pair (tau, gamma) that trees of the full data may exclude, these trees therefore come before trees of folds.
-Trees grow in rounds: every tree has a few nodes before any tree has more.
+Trees are extended in rounds: every tree gets a few nodes before any tree gets more.
 """
 
 from __future__ import annotations

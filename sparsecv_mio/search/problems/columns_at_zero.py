@@ -1,13 +1,13 @@
-"""Columns that a bound of 0 holds up to rounding, in fits within bounds on coefficients.
+"""Columns whose coefficient is at a bound of 0 up to rounding, in fits within bounds on coefficients.
 
-Trees identify a support S by its columns off a bound of 0. They leave out columns whose coefficients within the bounds
-are so small that the training objective f decreases by less than the margin of ties, or by less than rounding errors.
-If a held-out row is long, such a coefficient changes its prediction.
+Trees identify a support S by the columns whose coefficients are not at a bound of 0. They leave out a column if a
+coefficient within the bounds lowers the training objective f by less than the margin of ties, or by less than rounding
+errors. Such a coefficient changes the prediction of a held-out row with very large features.
 
 **Theorem.** Let b be the fit of S, x the nearest point within the bounds, and b' the minimiser of f within the bounds
-on S and some columns E. Let p_j be the decrease of f / 2 at b for each unit by which column j of E leaves its bound, or
-0 if f does not decrease, and M the matrix of f on S and E. With `t = sum p_j (M^{-1})_jj^(1/2)` and
-`u = sum M_jj^(1/2) |x_j - b_j|`,
+on S and some columns E. Let p_j be the decrease of f / 2 at b for each unit by which the coefficient of column j of E
+leaves its bound, or 0 if f does not decrease. Let M be the matrix of f on S and E. With `t = sum p_j (M^{-1})_jj^(1/2)`
+and `u = sum M_jj^(1/2) |x_j - b_j|`,
 
     ||b' - b||_M <= 2 t + u.
 
@@ -16,8 +16,9 @@ on S and some columns E. Let p_j be the decrease of f / 2 at b for each unit by 
 `f(b') <= f(b)`. Otherwise the slope is zero in S and `f(b') <= f(x) = f(b) + ||x - b||_M^2 <= f(b) + u^2`. QED.
 
 The predictions of the held-out rows H change by at most `tr(H M^{-1} H')^(1/2)` times this length, as a vector. M^{-1}
-is smaller for fewer columns, so the bound holds for every subset of E. A column whose slope at b points out of the
-bounds by more than `M_jj^(1/2) (2 t + u)` stays at its bound, because its slope changes by at most this number.
+is smaller for fewer columns, so the bound holds for every subset of E. A coefficient whose slope at b points out of the
+bounds by more than `M_jj^(1/2) (2 t + u)` stays at its bound, because this slope changes by at most
+`M_jj^(1/2) (2 t + u)`.
 """
 
 from __future__ import annotations

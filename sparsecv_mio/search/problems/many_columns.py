@@ -1,8 +1,8 @@
 """Problems with squared-error loss and very many columns, computed without the Gram matrix of all columns.
 
-A relaxation on the rows bounds a size and screens columns (:class:`~sparsecv_mio.bounds.wide.WideFold`). If few columns
-remain, their Gram matrix is computed, and trees or an external solver solve the size. Otherwise a tree on the rows
-solves the size.
+For each size, a relaxation computed from the rows bounds the objective and screens columns
+(:class:`~sparsecv_mio.bounds.wide.WideFold`). If few columns remain, their Gram matrix is computed, and trees or an
+external solver solve the size. Otherwise a tree computed from the rows solves the size.
 """
 
 from __future__ import annotations

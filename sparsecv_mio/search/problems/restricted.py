@@ -5,7 +5,8 @@ of coefficients; all levels of a factor or none. Bounds that hold only for the b
 In particular, no unrestricted support is used for screening or as an upper bound. Three bounds hold for any
 restrictions on supports and coefficients (docs/theory.md, "Restrictions"). The first is the training-loss bound with
 the restricted minimum of the full data. The second is the ridge ball of all b with `f(b) <= u`, where f is the training
-objective and u the objective of an allowed support. The third is exact: the fit of a given support.
+objective and u the objective of an allowed support. The third bound is exact: it is computed from the fit of a given
+support.
 
 A problem with bounds on coefficients and few columns is solved by one tree of all sizes within the bounds. With more
 columns, the trees for models without bounds come first. The minimum without bounds is at most the minimum within

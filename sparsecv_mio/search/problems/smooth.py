@@ -1,7 +1,7 @@
 """Problems with logistic or Poisson loss.
 
-Newton's method fits the models, trees branch on quadratic bounds of the objective, and Newton steps from the fit of all
-rows give the fits without each fold. Columns are in the units of the file; each tree centres and scales them.
+Newton's method fits the models. Trees use quadratic lower bounds of the objective. Newton steps from the full-data fit
+give the fits without each fold. Columns are in the units of the file; each tree centres and scales them.
 """
 
 from __future__ import annotations

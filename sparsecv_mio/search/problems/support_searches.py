@@ -1,15 +1,15 @@
 """Local search for supports in the folds of a problem with squared-error loss (:mod:`.fold_local_search`).
 
-`FoldPasses` searches all folds at once. The supports of a fold depend on its training rows alone, so that their
-held-out losses estimate the held-out losses of the optima. The full data are treated as an additional fold that holds
-no row out.
+`FoldPasses` searches all folds at once. The supports of a fold depend on its training rows alone, so that the held-out
+losses of these supports estimate the held-out losses of the optimal supports. The full data are treated as an
+additional fold that holds no row out.
 
 `SampledFolds` searches for supports in a sample of many folds. Supports of the full data are not sufficient, because
 they depend on the rows that a fold holds out. If such a support is not optimal in the fold, its held-out loss tends to
-be too small. The local search runs in the folds whose removal changes the fit on all columns
-most. It also runs in every m-th of the other folds. If held-out losses have a closed form, the supports found are
-scored in all folds at once. Otherwise the supports are tried in every fold, and a local search at a few gammas follows
-in every fold.
+be smaller than that of the optimal support. The local search runs in the folds whose removal changes the fit on all
+columns most, and in every m-th of the other folds. If held-out losses have a closed form, the supports found are scored
+in all folds at once. Otherwise the supports are tried in every fold, and a local search at a few gammas follows in
+every fold.
 """
 
 from __future__ import annotations
