@@ -10,9 +10,9 @@ without the rows N of a fold, and `h_N(b)` the sum of squared errors of b on N. 
 
     f(support of b) <= f(b) = f^(-N)(b) + h_N(b),
 
-Here `f(support of b)` is the minimum of f over all coefficients on the support of b and over the intercept. On the
-right side, the intercept is that of the fit without N. Let b be an optimum of the fold with at most tau nonzero
-coefficients. Then `f^(-N)(b) <= u` for every feasible value u of the problem of the fold, and
+Here `f(support of b)` is the minimum of f over all coefficients on the support of b and over the intercept. In
+`f^(-N)(b) + h_N(b)`, the intercept is that of the fit without N. Let b be an optimum of the fold with at most tau
+nonzero coefficients. Then `f^(-N)(b) <= u` for every feasible value u of the problem of the fold, and
 
 * `h_N(b) >= v - u` for every lower bound v on the minimum of f over supports of tau columns;
 * if a list contains *every* support S of tau columns with `f(S) <= T`, the support of b is in the list, or
@@ -45,18 +45,19 @@ fold (docs/theory/bounds.md, section 10). `held_out_error_bounds` returns the la
 
 **Other pairs.** Lower bounds on the minimum objective at some pairs (tau, gamma) imply lower bounds at other pairs.
 
-**Lemma.** `f(tau, gamma) = min { ||y - Xb||^2 + (gamma/2) ||b||^2 : ||b||_0 <= tau }` is nonincreasing in tau. For
-every tau it is concave and nondecreasing in gamma, and at least 0 at gamma = 0.
+**Lemma.** `f(tau, gamma) = min { ||y - Xb||^2 + (gamma/2) ||b||^2 : ||b||_0 <= tau
+}` is nonincreasing in tau. For every tau, `f(tau, gamma)` is concave and nondecreasing in gamma, and at least 0 at
+gamma = 0.
 
 *Proof.* A larger tau allows more vectors b. For every b the objective is affine in gamma with slope `||b||^2 / 2 >= 0`.
 A minimum of such functions is concave and nondecreasing. At gamma = 0 the objective is a sum of squares.
 
 Therefore a lower bound at tau holds at every smaller tau, and a lower bound at gamma holds at every larger gamma.
-Between two gammas, the linear interpolation of their lower bounds is a lower bound. At gamma = 0, the number 0 is such
-a lower bound.
+Between two gammas, the linear interpolation of their lower bounds is a lower bound. At gamma = 0, the number 0 is a
+lower bound.
 
-**Ridge ball.** All coefficient vectors whose objective is at most a given number lie in a ball. The ball bounds their
-held-out errors.
+**Ridge ball.** All coefficient vectors whose objective is at most a given number lie in a ball. The ball gives bounds
+on the held-out errors of these vectors.
 
 **Theorem** (docs/theory.md, section 2, with eps = lam). Let b0 be the ridge fit on *all* columns of the training rows,
 Q their Gram matrix and `M = Q + diag(penalty)`. Then `||b - b0||_M^2 = f(b) - f(b0)` for every b. All b with

@@ -11,10 +11,10 @@ each fold are subtracted from the moments of all rows. The residuals of the rows
 the last correction bounds the error of the predictions. A fit that is not accurate enough is computed again from the
 rows, by `problem.objective.fit`.
 
-If the best model without the fold is unknown, the change is bounded. Let r be the residuals of the full-data model,
-r^(-N) those of the model without N, and T the training rows of the fold. Let u be an upper bound on the training
-objective of every model that may be optimal without N. Let h_N be the squared error on the rows N of the best model
-fitted without these rows. Then
+If the best model without the fold is unknown, the change of the squared errors is bounded instead. Let r be the
+residuals of the full-data model, r^(-N) those of the model without N, and T the training rows of the fold. Let u be an
+upper bound on the training objective of every model that may be optimal without N. Let h_N be the squared error on the
+rows N of the best model fitted without these rows. Then
 
     training rows    |R_T - u|^+ <= change <= min( R_T + u, d (2 sqrt(R_T) + d) ),     R_T = ||r_T||^2
     rows of N        |h_N - R_N| <= change <= h_N + R_N,                               R_N = ||r_N||^2

@@ -6,9 +6,9 @@ tau nonzero coefficients, and let `u >= f(b*)`. Then (docs/theory/bounds.md, sec
 
     h(b*) >= (V_t - u) / t.
 
-At t = 1 this is the training-loss bound (:mod:`sparsecv_mio.bounds.closed_form`), except for the treatment of the
-intercept, and one number V_1 is valid for all folds. Two effects make the bound smaller than h(b*). First, V_t may be
-smaller than the minimum of f + t h. This lowers the bound by the difference divided by t. Large weights reduce the
+At t = 1 the bound is the training-loss bound (:mod:`sparsecv_mio.bounds.closed_form`), except for the treatment of the
+intercept. One number V_1 is then valid for all folds. Two effects make the bound smaller than h(b*). First, V_t may be
+smaller than the minimum of f + t h; the bound is then smaller by this difference divided by t. Large weights reduce the
 first effect, and are suitable if relaxations are weak, as with small penalties. Second, the minimiser of f + t h fits
 the held-out rows better than b*. Small weights reduce the second effect, and are suitable if a fold contains rows that
 no model fits well.
@@ -33,13 +33,12 @@ and for any weight t > 0 and any vector nu of multipliers (docs/theory/bounds.md
 
 with `u >= f(b*)`. Let Q_h, c_h and yy_h be the moments of the held-out rows, and N = diag(nu). The minimisation over b
 is again a best-subset problem, with the matrix `M + t Q_h + (N M + M N) / 2`, the vector `c + t c_h + N c / 2` and the
-number `yy + t yy_h`. With nu = 0, the minimiser need not be the fit of its support; it may fit the held-out rows better
-than the fit of its support. A nonzero multiplier nu_j penalises points b that violate the equation `b_j (M b - c)_j =
-0` of column j.
+number `yy + t yy_h`. With nu = 0, the minimiser may fit the held-out rows better than the fit of its support does. A
+nonzero multiplier nu_j penalises points b that violate the equation `b_j (M b - c)_j = 0` of column j.
 
-The perspective relaxation needs a diagonal w for which this matrix minus `diag(w)` is positive semidefinite. Therefore
-nu and w are chosen together. V is a minimum of affine functions of (nu, w), so it is concave in (nu, w). A logarithmic
-barrier keeps the matrix minus `diag(w)` positive definite while V is maximised.
+The perspective relaxation of this problem needs a diagonal w for which the matrix minus `diag(w)` is positive
+semidefinite. Therefore nu and w are chosen together. V is a minimum of affine functions of (nu, w), so it is concave in
+(nu, w). A logarithmic barrier keeps the matrix minus `diag(w)` positive definite while V is maximised.
 """
 
 from __future__ import annotations

@@ -2,14 +2,13 @@
 
 The matrix G = X'X of all columns would be too large to store. A node of the tree includes the columns I, drops other
 columns, and may choose k of the remaining columns. Let yy be the sum of squares of the target. The relaxation of the
-node is solved on a small working set of columns, but the bound of the node is the dual value over *all* remaining
-columns,
+node is solved on a small working set of columns. The bound of the node is the dual value over *all* remaining columns.
+For every b and every support S of the node (:mod:`sparsecv_mio.kernels.node_relaxation`),
 
     f(S)  >=  yy - b'G b - sum_I g_j^2 - (k largest g_j^2 of the remaining columns),     g = X'(y - X b),
 
-which is valid for every b and every support S of the node (:mod:`sparsecv_mio.kernels.node_relaxation`). Only the rows
-of G for the working set are computed. A node therefore costs O(q) for each coefficient, with q the number of columns,
-and needs no product with X. Columns with a large `|g_j|` join the working set.
+Only the rows of G for the working set are computed. With q columns, a node therefore takes O(q) operations for each
+coefficient, and needs no product with X. Columns with a large `|g_j|` join the working set.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Checks of claims: bounds, gap, status, table, the rules that choose a pair (tau, gamma), and fields of the target.
+"""Checks of the claims of a record: bounds, gap, status, table, the choice of a pair (tau, gamma), target.
 
-The fields of the target are the class names, the error of a constant model, and the accuracy.
+The checked fields of the target are the class names, the error of a constant model, and the accuracy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Parts that the records of several commands contain, and the base class that reads and writes records.
 
 The package msgspec writes, reads and validates the JSON; frozen dataclasses define the schema. JSON has no infinity: an
-unknown bound (+inf) in a field of type `Bound` is written as null and read back as +inf. Messages name the field.
+unknown bound (+inf) in a field of type `Bound` is written as null and read back as +inf. If a record is invalid, the
+error message names the field.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Verification of a record against the data by direct refits with linear algebra.
 
 The module uses no code of the search. Only the tests of `--infer` are recomputed by the function that made them
-(`inference.split_tests`), so that part shows that a record agrees with the data, not that the tests are right.
+(`inference.split_tests`), so the check of these tests does not detect an error of this function.
 
-The module rebuilds the folds from their specification, refits the supports by
-`problem.objective` and sums the errors again. With squared-error loss, the module tries every support of every pair if
-at most 12 features are not constant, and every support of the reported pair if 13 to 15 features are not constant.
-Fields that are too expensive to recompute are checked against bounds or only read. The report states how each field was
-checked (:mod:`sparsecv_mio.certificate.checked_fields`).
+The module rebuilds the folds from their specification, refits the supports by `problem.objective` and sums the held-out
+errors again. With squared-error loss, the module tries every support at every pair if at most 12 features are not
+constant. If 13 to 15 features are not constant, it tries every support at the reported pair only. Fields that are too
+expensive to recompute are checked against bounds or only read. The report states how each field was checked
+(:mod:`sparsecv_mio.certificate.checked_fields`).
 """
 
 from __future__ import annotations

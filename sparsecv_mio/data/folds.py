@@ -2,7 +2,7 @@
 
 Nested cross-validation has outer folds and, within each outer training set, inner folds. All rows of a group are in one
 outer fold. If folds are given by labels, all rows with the same label are in one outer fold. If the inner folds are in
-time order or stratified, the outer folds are too. Otherwise the outer folds are random.
+time order or stratified, so are the outer folds. Otherwise the outer folds are random.
 """
 
 from __future__ import annotations

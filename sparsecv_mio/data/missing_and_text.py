@@ -3,7 +3,7 @@
 Columns with empty cells or text values become numeric features. The values that this conversion needs, such as the
 means for imputation and the levels of a text column, are stored in `Applied`, so that new rows are transformed in the
 same way. Like the scales of the columns, these values are computed from all rows, including the rows that a fold holds
-out. The target is not used.
+out. The target has no influence on these values.
 """
 
 from __future__ import annotations

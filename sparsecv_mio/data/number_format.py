@@ -1,9 +1,9 @@
 """Functions that convert texts to numbers: numbers of several formats, dates and durations.
 
-A number format has a decimal mark and may have a mark that groups digits by three. A text can be ambiguous: `1.078` is
-1.078 if the point is the decimal mark and 1078 if it groups digits. If the numbers of a column do not show which
-meaning applies, the program raises an error whose message names the option for each meaning. A date becomes a number of
-days, or its parts such as year and month. A duration becomes a number of days.
+A number format has a decimal mark and may have a mark that groups digits by three. A text such as `1.078` is ambiguous:
+the number is 1.078 if the point is the decimal mark, and 1078 if the point groups digits. If the numbers of a column do
+not show which meaning applies, the program raises an error whose message names the option for each meaning. A date
+becomes a number of days, or its parts such as year and month. A duration becomes a number of days.
 """
 
 from __future__ import annotations

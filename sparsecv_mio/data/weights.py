@@ -1,9 +1,9 @@
-"""Row weights, which multiply the terms of the rows in fits and errors; rows of weight 0 are ignored.
+"""Row weights, which multiply the loss of each row in fits and errors; rows of weight 0 are ignored.
 
 The training objective is the weighted sum `sum w_i e_i^2`, with w_i the weight and e_i the residual of row i. The CV
 error is the weighted sum over the held-out rows divided by `sum w_i`. Means and scales of columns are weighted, but the
-means and medians that fill missing cells are not. Where no cell is filled, a row of weight 2 is equivalent to two equal
-rows that are always in one fold. All certified bounds hold for the weighted problem.
+means and medians that fill missing cells are not. If no missing cell is filled, a row of weight 2 is equivalent to two
+equal rows that are always in one fold. All certified bounds hold for the weighted problem.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""Criteria for full-data models: R^2, adjusted R^2, Cp and BIC, or deviance and AIC with logistic and Poisson loss.
+"""Criteria for comparing full-data models, such as R^2, adjusted R^2, Cp, BIC, deviance and AIC.
 
-R^2, adjusted R^2, Cp and BIC are defined as in R's package leaps. The degrees of freedom of a model are the rank of its
-columns and the intercept: with an intercept, a factor with all its k levels counts as k - 1. The criteria are meant for
-a small gamma, because a ridge penalty reduces the effective degrees of freedom. The choice of the best among many
-subsets increases the effective degrees of freedom. The criteria correct for neither of these two effects.
+With squared-error loss, the criteria R^2, adjusted R^2, Cp and BIC are defined as in R's package leaps. With logistic
+and Poisson loss, the criteria are the deviance, the share of the deviance explained, AIC and BIC. The degrees of
+freedom of a model are the rank of its columns and the intercept: with an intercept, a factor with all its k levels
+counts as k - 1. The criteria are meant for a small gamma, because a ridge penalty reduces the effective degrees of
+freedom. The choice of the best among many subsets increases the effective degrees of freedom. The criteria correct for
+neither of these two effects.
 """
 
 from __future__ import annotations

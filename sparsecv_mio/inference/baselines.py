@@ -1,8 +1,8 @@
 """Baselines on the folds of a record: lasso, ridge, elastic net and abess, compared with the reported pair.
 
-In each fold, every baseline uses the same rows, row weights, exposures and column scales as the search. It chooses its
-penalty, or its size, by the smallest CV error, the criterion of the search. The standard error of the difference
-between two models is paired: it is computed from the difference of their held-out errors in each fold.
+In each fold, every baseline uses the same rows, row weights, exposures and column scales as the search. Each baseline
+chooses its penalty, or its size, by the smallest CV error, the criterion of the search. The standard error of the
+difference between two models is paired: it is computed from the difference of their held-out errors in each fold.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Functions that repeat the whole procedure on draws of the rows: the folds, the grid, the choice of a model, its fit.
 
-A *draw* is a set of rows drawn at random. The procedure is the one that gave the answer. Folds of a draw are made like
-the inner folds of nested cross-validation. The search starts from the supports of the answer. Draws are searched one
-after the other, or in several processes of one thread each if they take long. Finished draws are stored in a file of
-JSON lines, so that a later run continues with the missing draws.
+A *draw* is a set of rows drawn at random. The procedure is the search that gave the reported model, with the same grid
+and options. The folds of a draw are made like the inner folds of nested cross-validation. The search of a draw starts
+from the reported supports. Draws are searched one after the other; if a draw takes long, several processes of one
+thread each search the draws. Finished draws are stored in a file of JSON lines, so that a later run continues with the
+missing draws.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Inference by data splitting: tests of chosen terms on rows that did not choose them, combined over random splits.
 
 Half of the rows choose a model by the whole procedure, and the other half tests its terms. The naive p-values of the
-selected model use the same rows for the choice and for the tests. Noise that was selected because it fits these rows
-well then looks significant, so the package does not compute them.
+selected model use the same rows for the choice and for the tests. A feature that was selected because its noise fits
+these rows well then looks significant. The package therefore does not compute naive p-values.
 
 In split b of B, some rows choose a model with m_b terms, and the other rows test each of its terms without a ridge
 penalty. The p-value of term j is `p_jb = min(1, m_b p)` if the model contains the term, and 1 otherwise. Let
@@ -14,11 +14,11 @@ and Buehlmann 2009) is
 **Proposition.** If each test is valid given the rows that chose its model, then with probability at least `1 - a` no
 term with `P_j <= a` has coefficient 0 in every model that contains it. The splits may depend on each other.
 
-*Proof.* Let `u = a / (1 - log g)`. `P_j <= a` means that `#{b: p_jb <= u k / B} >= k` for some k. Let `s_jb = sup_{t >=
-g} 1{p_jb <= u t} / t`. Its mean over b is then at least 1. If term j has coefficient 0, p is uniform or larger, and the
-expectation of s_jb given the rows that chose the model is at most `u (1 - log g) / m_b = a / m_b`. A model has at most
-m_b terms with coefficient 0. For one split, the expectations of s_jb over these terms therefore sum to at most `a`.
-Markov's inequality gives the claim. []
+*Proof.* Let `u = a / (1 - log g)`. `P_j <= a` means that `#{b: p_jb <= u k / B} >= k` for some k. Let
+`s_jb = sup_{t >= g} 1{p_jb <= u t} / t`. The mean of s_jb over b is then at least 1. If term j has coefficient 0, p is
+uniform or larger, and the expectation of s_jb given the rows that chose the model is at most
+`u (1 - log g) / m_b = a / m_b`. A model has at most m_b terms with coefficient 0. For one split, the expectations of
+s_jb over these terms therefore sum to at most `a`. Markov's inequality gives the claim. []
 
 **Interval.** The values of a coefficient that the same test does not reject form an interval (Dezeure et al. 2015). The
 interval excludes 0 only if `P_j <= a`. Consider the coefficients that are the same in all models that contain them.
@@ -33,13 +33,14 @@ coefficients by one Newton step when the unit is held out. This is CV3 of MacKin
 distribution with the degrees of freedom of Satterthwaite (Bell and McCaffrey 2002). These degrees of freedom are
 computed as if all errors had equal variances. The variance estimate then has a known mean and variance. The degrees of
 freedom are those of the scaled chi-squared distribution with this mean and variance. For a term of q columns, let `df`
-be the smallest number of degrees of freedom of these columns: `(df - q + 1) / (df q)` times the Wald statistic is
-compared with the F distribution with q and `df - q + 1` degrees of freedom (Hotelling).
+be the smallest number of degrees of freedom of these columns, and W the Wald statistic. Then `(df - q + 1) W / (df q)`
+is compared with the F distribution with q and `df - q + 1` degrees of freedom (Hotelling).
 
-**Test of a factor.** Its hypothesis is that all its levels have the same coefficient. Levels without rows in the half
-are left out. The test also omits levels that one row or group determines, and the level `(missing)`, whose few rows
-would take most degrees of freedom. These levels have a coefficient in the fit. The tested hypothesis is that all other
-levels have the same coefficient. The hypothesis about the factor implies the tested hypothesis, so the test is valid.
+**Test of a factor.** The hypothesis is that all levels of the factor have the same coefficient. The test omits levels
+without rows in the half that tests. The test also omits levels that one row or group determines, and the level
+`(missing)`, whose few rows would take most degrees of freedom. Omitted levels with rows have a coefficient in the fit.
+The tested hypothesis is that all other levels have the same coefficient. The hypothesis about the factor implies the
+tested hypothesis, so the test is valid.
 """
 
 from __future__ import annotations

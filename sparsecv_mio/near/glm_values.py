@@ -1,7 +1,7 @@
 """Values of supports for logistic and Poisson loss, and lists of all supports whose value is at most a threshold.
 
-A value is the training objective, or the CV error if all folds share the support. For squared-error loss, see
-:mod:`sparsecv_mio.near.collecting`. The trees of this module list supports by their training objective
+The value of a support is its training objective, or its CV error if all folds share the support. For squared-error
+loss, see :mod:`sparsecv_mio.near.collecting`. The trees of this module list supports by their training objective
 (:mod:`sparsecv_mio.trees.glm_tree`), up to a cutoff that is lowered whenever the threshold is lowered.
 """
 

@@ -9,7 +9,7 @@ The two kinds of answer have different types: code that excludes models takes a 
 converted to one. All oracles use the arrays that this module makes: the columns of a data set, scaled and centred if
 requested, and labels -1 and +1.
 
-`solve` does not use these objects. The bounds of `solve` rely on the same mathematical results; see
+`solve` does not use the classes of this module. The bounds of `solve` rely on the same mathematical results; see
 :mod:`sparsecv_mio.search.sources` and docs/notation.md.
 """
 

@@ -13,9 +13,9 @@ steps and jackknives are defined at the minimiser of the full-data problem. In a
 solver, Newton steps and jackknives start from the current iterate instead (section 6 of the paper). The baseline of
 this comparison is the full-data iterate, which ignores the fold.
 
-For squared-error loss the Taylor step of IACV is exact, so its iterates are the held-out iterates (theory section 8). A
-step for all folds takes one matrix product `Theta Q - C` and a correction by the rows of each fold. Theta has one row
-for each fold; Q and C are moments of the full data.
+For squared-error loss the Taylor step of IACV is exact, so the iterates of IACV are those of the exact held-out fits
+(theory section 8). A step for all folds takes one matrix product `Theta Q - C` and a correction by the rows of each
+fold. Theta has one row for each fold; Q and C are moments of the full data.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Losses of one row: values, derivatives, and the conjugate and smoothness constant for convex duality.
 
-All losses except the Poisson loss have the minimum 0, so their conjugate is 0 at 0. A row whose dual variable is 0
-therefore adds nothing to the dual value. GLRU removes rows from a problem by setting their dual variables to 0. All
-arrays have the same shape and are treated elementwise. The argument of the conjugate is `u`, which is `-alpha` in the
-dual problem with dual variables alpha.
+All losses except the Poisson loss have the minimum 0, so the conjugates of these losses are 0 at 0. A row whose dual
+variable is 0 therefore adds nothing to the dual value. GLRU removes rows from a problem by setting their dual variables
+to 0. All arrays have the same shape and are treated elementwise. The argument of the conjugate is `u`, which is
+`-alpha` in the dual problem with dual variables alpha.
 """
 
 from __future__ import annotations

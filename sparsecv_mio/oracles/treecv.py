@@ -4,15 +4,16 @@ The results of TreeCV are estimates, never certificates. If the order of rows ha
 equal those of standard cross-validation (docs/oracles/treecv.md).
 
 The recursion is Algorithm 1 of the paper, on one or more threads. A call of the recursion gets a range of folds and a
-model that has learned all rows outside of the range. A copy of the model learns the rows of the right half, and the
-recursion continues with this copy for the left half. Then the model learns the rows of the left half, and the recursion
-continues with the model for the right half. For a range of one fold, the model is scored on the rows of this fold. At
-each depth of the recursion every row is learned once, so all k folds cost `ceil(log2 k)` passes over the data.
+model that has learned all rows outside of the range. A copy of the model learns the rows of the right half of the
+range, and the recursion continues with this copy on the left half. Then the model learns the rows of the left half, and
+the recursion continues with the model on the right half. For a range of one fold, the model is scored on the rows of
+this fold. At each depth of the recursion every row is learned once, so all k folds cost `ceil(log2 k)` passes over the
+data.
 
 The learners are linear models trained by stochastic gradient steps, ridge regression from moments, and naive Bayes from
 counts. :class:`PegasosLearner` and :class:`LeastSquaresSgd` change their arrays when they learn a row, in compiled code
-that processes whole subtrees. The other learners never change an array; they replace the array by a new one. A copy of
-such a model may therefore share the arrays of the original.
+that processes whole subtrees. The other learners replace an array by a new one instead of changing it. A copy of such a
+model may therefore share the arrays of the original.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """Coordinates and fits that need more precision than floats: twice that precision, or integers without rounding.
 
 **Twice the precision.** A number is stored as an unevaluated sum of two floats (about 32 digits). Sums and products use
-the error-free transformations of Dekker and Knuth, in plain numpy. Long doubles are not used: their 64 bits are not
-enough, and some machines do not have them. Callers multiply by powers of two so that all numbers stay between 1e-280
-and 1e280.
+the error-free transformations of Dekker and Knuth, in plain numpy. The module does not use long doubles, because their
+64 bits are not enough, and some machines do not have them. Callers multiply by powers of two so that all numbers stay
+between 1e-280 and 1e280.
 
 **Fits in fractions** are for data that need more than twice the precision of floats.
 
 A float is an integer divided by a power of two, so moments about means are integers over one common divisor. The normal
 equations are solved by fraction-free elimination (Bareiss). If the exponents of the data differ much, the integers have
-many digits. The method is therefore for few rows and columns; `problem.objective.fit` decides when to use it.
+many digits. Fits in fractions are therefore used for few rows and columns only; `problem.objective.fit` decides when to
+use it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ where v_i is the weight of row i, l_i its loss and sign_i the sign of its margin
 
 Wherever F is at most a number `level`, F is at least a quadratic q (docs/theory/glm.md, section 3), whose moments form
 a `SparseProblem`. Suppose that a tree proves that the minimum of q on a support S is at least `lower`. Then F_S is at
-least `lower` or above `level`.
+least `lower`, or above `level`.
 """
 
 from __future__ import annotations

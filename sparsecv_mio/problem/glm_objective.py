@@ -9,7 +9,7 @@ held-out error of a fold is the sum of `w_i l_i(m_i)` over its rows, with m_i th
 without the fold. The CV error h is the sum of the held-out errors of all folds divided by the sum of the weights.
 
 Tests compare every other computation for these losses with this module, and `sparsecv verify` uses no other definition.
-Each Newton step is solved by an orthogonal factorisation of the rows, with a gradient in long precision. The module
+Each Newton step is computed by an orthogonal factorisation of the rows, from a gradient in long precision. The module
 `problem.objective` has the definition for squared-error loss.
 """
 

@@ -2,9 +2,9 @@
 
 The module computes the training objective f(S), the fit and the held-out errors of a support S, and the CV error h
 (theory section 0). Tests compare every other computation of the package with this module, and `sparsecv verify` uses no
-other definition. The module is written for clarity, not for speed. Floats lose the digits of a residual if a fit is
-nearly perfect, if columns are nearly dependent, or if a row is far from the training rows. The module then uses exact
-fractions, or twice the precision of floats if there are many rows.
+other definition. The module is written for clarity, not for speed. In floating point, a residual is inaccurate if a fit
+is nearly perfect, if columns are nearly dependent, or if a row is far from the training rows. The module then uses
+exact fractions, or twice the precision of floats if there are many rows.
 
     f(S) = min over b0, b   sum_{i in T} (y_i - b0 - x_i' b)^2  +  (gamma / 2) sum_{j in S} (s_j b_j)^2,    b = 0 off S
 

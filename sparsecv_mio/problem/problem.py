@@ -6,8 +6,8 @@
 target, yy the sum of squares of the target and `M = Q + diag(penalty)`. Every `w >= 0` for which `M - diag(w)` is
 positive semidefinite gives a relaxation `min yy - 2 c'b + b'M b + min_z sum w_j b_j^2 (1 / z_j - 1)`, with z_j from 0
 to 1 and a sum of z_j of at most tau. The value of the relaxation is a lower bound on the objective of every support of
-at most tau columns. A larger w gives a tighter relaxation. No w is larger than all others in every column; the choices
-below differ in tightness and cost.
+at most tau columns. A larger w gives a tighter relaxation. No w is the largest in every column. The choices below
+differ in tightness and cost.
 
 ========================== ================================================ =======================================
 used by                    diagonal w                                       reason
@@ -41,9 +41,9 @@ columns, R the other columns and S a subset of R. For the support `F + S`, the m
 The minimum of f over supports of at most k columns that contain F is therefore a problem of the same form in the
 columns R, with size `k - |F|`. Its Gram matrix is `Q' = Q_RR - M_FR' A`, which is positive semidefinite as a Schur
 complement of `Q + diag(penalty on F)`; the penalty on R is unchanged. The eigenvalues of Q' lie between the smallest
-and the largest eigenvalue of Q. If M minus a diagonal is positive semidefinite, so is M' minus the part of this
-diagonal on R. Let v be a row minus the means. The elimination replaces the features `v_R` of the row by `v_R - v_F'A`
-and subtracts `v_F'a` from its target. The matrix A depends on gamma, so gamma must be set first.
+and the largest eigenvalue of Q. If `M - diag(w)` is positive semidefinite, so is M' minus the part of `diag(w)` on R.
+Let v be a row minus the means. The elimination replaces the features `v_R` of the row by `v_R - v_F'A` and subtracts
+`v_F'a` from its target. The matrix A depends on gamma, so gamma must be set first.
 
 Adjustment columns are forced columns without a penalty. If F contains only adjustment columns, A is the least-squares
 projection, which is the same at every gamma. The other columns are then replaced by their residuals on F, just as

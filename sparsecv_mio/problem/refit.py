@@ -2,20 +2,21 @@
 
 The package has three implementations of this fit, which differ in their input and in their treatment of rounding:
 
-* `problem.objective.fit` is the reference definition of the fit. It computes in floats, from the rows in their original
-  units. If floats leave fewer than nine digits of a residual, it uses exact fractions, or twice the precision if there
-  are many rows. `verify` and the tests use no other fit.
+* `problem.objective.fit` is the reference definition of the fit. This function computes in floats, from the rows in
+  their original units. If fewer than nine digits of a residual are accurate in floats, it uses exact fractions, or
+  twice the precision if there are many rows. `verify` and the tests use no other fit.
 * `refit_squares`, in this module, fits from the rows in standard coordinates (docs/notation.md), and refines the result
-  in long precision. It computes the reported numbers, and replaces fits from moments that lose too many digits. It
-  returns bounds on its rounding errors, computed from the residual. If these bounds are too wide to distinguish two
-  supports, a fit of few rows and columns is computed again in fractions (`problem.beyond_floats`).
+  in long precision. This function computes the reported numbers, and replaces fits from moments that are not accurate
+  enough. It returns bounds on its rounding errors, computed from the residual. If these bounds are too wide to
+  distinguish two supports, a fit of few rows and columns is computed again in fractions (`problem.beyond_floats`).
 * `problem.moment_fits.refit_moments` fits from the moments, within the bounds on coefficients if there are any. The
   upper bounds of every backend come from this function. It evaluates the objective of its coefficients again and rounds
-  it up, so the result is an upper bound for any coefficients. It also returns a bound on the excess over the minimum.
+  it up, so the result is an upper bound for any coefficients. `refit_moments` also returns a bound on the excess of the
+  result over the minimum.
 
 The search fits many supports at once by a kernel (`search.problems.fold_fits`), with a bound on the error of every
 number, and calls this module if a bound is too wide. `certificate.ridge_design` and `certificate.refits` compare
-supports by closed forms. If two values are close, they compare the fits of `problem.objective.fit`.
+supports by closed forms. If two values are close, these modules compare the fits of `problem.objective.fit`.
 """
 
 from __future__ import annotations

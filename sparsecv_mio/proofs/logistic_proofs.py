@@ -1,10 +1,10 @@
 """Functions that write proofs of the certified bounds of cross-validations with logistic loss.
 
-A node (I, F) of a tree includes the columns I and may choose `k = tau - |I|` of the columns F. For a leaf, any
-coefficient vector b gives a lower bound on the objectives of all supports of the leaf: `sum H(u_i) - sum of c_j over I
-- sum of the k largest c_j over F`. Here H is the entropy, and u_i is the absolute slope of the loss of row i at b. The
-intercept is chosen so that the slopes sum to the same number in both classes. docs/proof-format.md defines `c_j = g_j^2
-/ (4 pi_j)`. Columns are divided by the square roots of their penalties.
+A node (I, F) of a tree includes the columns I and may choose `k = tau - |I|` of the columns F. At a leaf, every
+coefficient vector b gives a lower bound on the objectives of all supports of the leaf. The bound is `sum H(u_i) - sum
+of c_j over I - sum of the k largest c_j over F`. Here H is the entropy, and u_i is the absolute slope of the loss of
+row i at b. The intercept is chosen so that the slopes sum to the same number in both classes. docs/proof-format.md
+defines `c_j = g_j^2 / (4 pi_j)`. Columns are divided by the square roots of their penalties.
 
 For each pair (tau, gamma), the sum of the bounds of the folds must be at least the lower bound of the record. For a
 pair that is not reported, a tree on the full data proves that every support outside a list has an objective F of at

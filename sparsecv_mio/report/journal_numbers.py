@@ -1,6 +1,6 @@
 """Numbers of a paper: rounded to few significant digits, with the same number of decimals for all numbers of a term.
 
-Certified bounds and the limits of intervals are rounded outward, so that they state no more than the exact ones.
+Certified bounds and the limits of intervals are rounded outward, so that the rounded numbers are valid bounds too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Layout of text and tables on the screen.
 
-A table never cuts a number, for any width of the screen. In a table that is too wide, headers are wrapped first, then
-text columns; if it is still too wide, each row is written on several lines.
+A table never cuts a number, for any width of the screen. If a table is too wide, its headers are wrapped, then its text
+columns. If the table is still too wide, each row is written on several lines.
 """
 
 from __future__ import annotations

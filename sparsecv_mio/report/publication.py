@@ -1,7 +1,7 @@
 """Material for presenting the model of a record in a paper: a table, a caption, notes, texts and references.
 
 The template `publication.sentences.jinja` has the sentences. The sentences state only what the record certifies, and
-call every estimate an estimate. They use the symbols τ and γ, which the LaTeX format writes as formulas.
+call every estimate an estimate. The sentences use the symbols τ and γ, which the LaTeX format writes as formulas.
 """
 
 from __future__ import annotations

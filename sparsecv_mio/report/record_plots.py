@@ -1,4 +1,4 @@
-"""Figures of a record: CV error by tau, by pair and by gamma, certified bounds, chosen features, coefficients.
+"""Figures of a record: the CV error by tau, by pair and by gamma, certified bounds, chosen features, coefficients.
 
 Every function draws one panel and returns its axes; `figure_of` draws several panels of a record side by side.
 """

@@ -1,6 +1,6 @@
 """The references of a result: the package and the papers of its methods, as BibTeX and as text.
 
-`references.bib` in this folder has the entries. The text of a report cites them by their keys.
+`references.bib` in this folder has the entries. The text of a report cites these entries by their keys.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Classes that count the cost and the gain of every source of bounds in a search.
 
 A *source of bounds* is a method that narrows the intervals of subproblems (tau, gamma, fold), such as a relaxation or a
-branch-and-bound tree. Each source has an account under its name, and the mixed-integer problems (MIOs) of a backend
-have another account. The cost and gain of a source are the changes in the totals of the search while the source works
-(`Accounts.of`). All other work has the account `OTHER_WORK`, so that the seconds of all accounts add up to the seconds
-of the run.
+branch-and-bound tree. The costs and gains of each source are counted in an account under its name; the mixed-integer
+problems (MIOs) of a backend have another account. The cost and gain of a source are the changes in the totals of the
+search while the source works (`Accounts.of`). All other work has the account `OTHER_WORK`, so that the seconds of all
+accounts add up to the seconds of the run.
 
-Work is counted in nodes of branch-and-bound trees and in *problems*. The two counts are reproducible on one thread
-without a limit. A problem is a ridge problem on the training rows of a fold, or on the full data, at one gamma. The
-cost of one problem, node or fit depends on the source:
+Work is counted in nodes of branch-and-bound trees and in *problems*. The two counts are reproducible if the search runs
+on one thread without a time limit. A problem is a ridge problem on the training rows of a fold, or on the full data, at
+one gamma. The cost of one problem, node or fit depends on the source:
 
 ======================================  ===============================================================================
 source                                  cost, with n rows, q columns, T taus, largest size s, K folds

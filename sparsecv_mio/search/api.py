@@ -6,13 +6,13 @@ calling thread waits, so that a time limit can be enforced. No kernel and no sol
 starts.
 
 The minimum CV error of a grid underestimates the error of the chosen model, because this model was chosen by its CV
-error. Nested cross-validation therefore repeats the whole procedure without each outer fold: the grid, the choice of
-tau and gamma, and the fit at the chosen pair. Each model predicts the rows of its outer fold. `nested_cross_validate`
-estimates the error of the procedure by these predictions.
+error. Nested cross-validation therefore repeats the whole procedure with each outer fold held out: the grid, the choice
+of tau and gamma, and the fit at the chosen pair. Each resulting model predicts the rows of the outer fold that was held
+out. `nested_cross_validate` estimates the error of the procedure by these predictions.
 
 `search_with_nested_weight` chooses the weight of the criterion "CV error plus weight times instability". One search
 finds the best pair for every weight. The search on the full data uses the weight with the minimum error over all outer
-folds, or the smallest such weight if there are ties. Weight 0, the CV error alone, is one of the weights.
+folds, or the smallest of several weights with this error. Weight 0, the CV error alone, is one of the weights.
 """
 
 from __future__ import annotations

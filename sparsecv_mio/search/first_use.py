@@ -1,4 +1,4 @@
-"""Functions that compile kernels by a tiny run, once on each machine, before the time limit of a run starts.
+"""Functions that compile kernels once on each machine, by a tiny run before the time limit of the actual run starts.
 
 The kernels of a run depend on its *purpose*: the loss, the restrictions, and whether there are few columns. A file in
 the cache of kernels records that the kernels of a purpose were compiled. A kernel that the tiny run does not call is

@@ -1,27 +1,27 @@
 """Output of a running search: signals, progress, the trace and the checkpoint.
 
 A trace is a file of JSON lines that shows how the interval of every pair (tau, gamma) becomes narrower. The first line
-describes the run: `{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other line describes the state of the
-search at one moment: `{"seconds", "nodes", "mios", "done", "lower", "upper", "proved", "estimates", "pairs", "stage",
-"begun"}`. The entries of `pairs` are `[lower, upper]`. Pairs are sorted by gamma, then by tau. CV errors are per row,
-in squared units of the target; an unknown upper bound is null. `estimates` contains, for every tau, the smallest
-estimate of the CV error over gamma, or null if it is unknown. `proved` is `[tau, gamma]`: the best pair is certified
-among the pairs of size at most `tau` or of gamma at least `gamma`. Each of the two numbers may be null, and so may the
-list. `stage` describes the last step that began. `begun` lists all steps that began since the previous line, each with
-its order, its description, and its smallest and largest gamma.
+describes the run by the fields `{"schema", "method", "gap", "gammas", "taus", "total"}`. Every other line describes the
+state of the search at one moment by the fields `{"seconds", "nodes", "mios", "done", "lower", "upper", "proved",
+"estimates", "pairs", "stage", "begun"}`. The entries of `pairs` are `[lower, upper]`. Pairs are sorted by gamma, then
+by tau. CV errors are per row, in squared units of the target; an unknown upper bound is null. `estimates` contains, for
+every tau, the smallest estimate of the CV error over gamma, or null if it is unknown. `proved` is `[tau, gamma]`: the
+best pair is certified among the pairs of size at most `tau` or of gamma at least `gamma`. Each of the two numbers may
+be null, and so may the list. `stage` describes the last step that began. `begun` lists all steps that began since the
+previous line, each with its order, its description, and its smallest and largest gamma.
 
 Every line describes all pairs. A line is written only after the results of some steps are stored, and at least 0.02 s
 after the previous line. The lines then take at most 5% of the time. Several steps may share a line.
 
-A search by descent has no grid of gammas. The first line of its trace has `"gammas": null`, and each moment has the
-`gamma` of the next step and the number of earlier `steps`. The list `pairs` has the pairs with this gamma, sorted by
-tau. `upper` is the smallest upper bound found so far, and `estimate` is the estimated CV error of the pair with this
-upper bound.
+A search by descent has no grid of gammas. The first line of the trace of a descent has `"gammas": null`. Each other
+line has the `gamma` of the next step and the number of earlier `steps`. The list `pairs` has the pairs with this gamma,
+sorted by tau. `upper` is the smallest upper bound found so far, and `estimate` is the estimated CV error of the pair
+with this upper bound.
 
-A checkpoint is a NumPy archive, and its file is always complete. It stores the table of subproblems and the progress of
-the method. A resumed search computes the cheap parts again (moments, the full-data fit). The checkpoint has a key,
-computed from data, folds, grid and method. Only a search with the same key can resume it; gap, limits and number of
-threads may differ.
+A checkpoint is a NumPy archive, and its file is always complete. A checkpoint stores the table of subproblems and the
+progress of the method. A resumed search computes the cheap parts again (moments, the full-data fit). The checkpoint has
+a key, computed from data, folds, grid and method. Only a search with the same key can be resumed from the checkpoint;
+gap, limits and number of threads may differ.
 """
 
 from __future__ import annotations

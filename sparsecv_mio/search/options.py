@@ -1,8 +1,8 @@
 """The options of a search, checked in the same way for the command line and Python, and the callbacks of the caller.
 
-Checks that do not need the data are made when a `SearchOptions` is built. The table `RULES` lists which options require
-or exclude each other. `check_data` makes the checks that need the data. `request` returns the requested options in the
-form that the record stores.
+Checks that do not need the data run when a `SearchOptions` object is built. The table `RULES` lists which options
+require or exclude each other. The function `check_data` runs the checks that need the data. `request` returns the
+requested options in the form that the record stores.
 """
 
 from __future__ import annotations

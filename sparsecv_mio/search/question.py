@@ -1,7 +1,7 @@
 """The request of a caller (a *question*): the rows, folds, grid, options and hooks by which a model is chosen.
 
-This module computes nothing from the data. A question is checked before any work, and :mod:`sparsecv_mio.search.api`
-answers it.
+This module computes nothing from the data. A question is checked before any work starts, and
+:mod:`sparsecv_mio.search.api` computes its answer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """scikit-learn estimators for best-subset ridge, logistic and Poisson regression, with certified cross-validation.
 
-All estimators accept arrays and data frames and work wherever scikit-learn accepts a regressor or a classifier. Their
-guarantees are stated in :func:`sparsecv_mio.search.api.cross_validate` and
+All estimators accept arrays and data frames and work wherever scikit-learn accepts a regressor or a classifier. The
+guarantees of the estimators are stated in :func:`sparsecv_mio.search.api.cross_validate` and
 :func:`sparsecv_mio.fits.best_subsets.best_subsets`.
 """
 

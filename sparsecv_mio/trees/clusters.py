@@ -1,10 +1,11 @@
 """Branch-and-bound for one tau and many columns, by branching on clusters of correlated columns (theory section 4).
 
-If columns are correlated, dropping one of them raises the objective little, because the other columns replace it;
-dropping a whole cluster raises the objective more. A node drops some columns and requires at least one column of each
-of several disjoint clusters. A column that is in every support of the node counts as a cluster of one column. A node
-has two children: one drops another cluster, and one requires this cluster. As soon as tau clusters are required, all
-other columns are dropped. A node with few remaining columns is solved as a separate problem.
+If columns are correlated, dropping one of them raises the objective little, because the other columns replace it.
+Dropping a whole cluster of correlated columns raises the objective more. A node drops some columns and requires at
+least one column of each of several disjoint clusters. A column that is in every support of the node counts as a cluster
+of one column. A node has two children for a further cluster: one drops all columns of the cluster, and one requires the
+cluster. As soon as tau clusters are required, all other columns are dropped. A node with few remaining columns is
+solved as a separate problem.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Exact solution of the best-subset problem of one fold for every tau, by path and perspective trees in turn.
 
 A path tree solves all sizes at once and prunes well if gamma is small and n > p. A perspective tree solves one size and
-prunes well if gamma is large or n <= p (theory section 4). The two kinds run in turn with node limits that grow
-fourfold, and the first tree that finishes solves the size. The limits count nodes, not seconds, so that runs are
-reproducible. There is one path tree for all sizes. If the supports of all sizes need too much memory, each size gets a
-path tree.
+prunes well if gamma is large or n <= p (theory section 4). Trees of the two kinds run in turn with node limits that
+grow fourfold, and the first tree that finishes solves the size. The limits count nodes, not seconds, so that runs are
+reproducible. There is one path tree for all sizes, or one for each size if the supports of all sizes need too much
+memory.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Fits of a smooth convex loss on centred columns, with duplicate columns merged.
 
 Two columns are duplicates if, on the rows of the fit, one column equals the other column or its negative to the last
-bit. They may also differ by a factor that is a power of two and, with an intercept, by an added constant. Their ridge
-weights must agree up to rounding. In a fit, m duplicates with ridge r have the same coefficient, so they are equivalent
-to one column with ridge r / m. The total coefficient is stored for the first duplicate (`copy_of`). A column that is
-constant on these rows is stored as zero and has the coefficient zero.
+bit. Duplicates may also differ by a factor that is a power of two and, with an intercept, by an added constant. The
+ridge weights of duplicates must agree up to rounding. In a fit, m duplicates with ridge r have the same coefficient, so
+they are equivalent to one column with ridge r / m. The sum of the coefficients of duplicates is stored for the first
+one (`copy_of`). A column that is constant on the rows of the fit is stored as zero and has the coefficient zero.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 For each fold, one Newton step starts at the full-data fit, with the Hessian at this fit minus the terms of the held-out
 rows. A ball about the point after the step contains the fit of the fold (`kernels/rows_out`). If folds have few rows,
-the step costs O(tau^2) for each fold, independently of the number of rows. If an interval is too wide, further steps
-compute gradients from all n rows, O(n tau) for each step (docs/theory/glm.md, section 9).
+the step costs O(tau^2) for each fold, independently of the number of rows. If an interval is too wide, further Newton
+steps follow. Each further step computes the gradient from all n rows in O(n tau) operations (docs/theory/glm.md,
+section 9).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The branch-and-bound tree for one number of terms and a smooth convex loss; all columns of a term enter together.
 
 A node includes some terms and excludes other terms. The objective of the fit on all columns that the node does not
-exclude is a lower bound on the objectives of its supports. A node is split by leaps and bounds: for each free term,
-compute the bound of the node after this term is excluded, and sort the free terms by this bound, largest first. Child i
-(i = 0, 1, ...) includes the first i terms and excludes the next one. If a support has k of the free terms, it excludes
-one of the first k + 1. Therefore k + 1 children contain all supports of the node.
+exclude is a lower bound on the objectives of all supports of the node. A node is split by leaps and bounds: for each
+free term, compute the bound of the node after this term is excluded, and sort the free terms by this bound, largest
+first. Child i (i = 0, 1, ...) includes the first i terms and excludes the next one. If a support has k of the free
+terms, it excludes one of the first k + 1. Therefore k + 1 children contain all supports of the node.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Lists of all supports whose objective f is at most a cutoff, and perspective trees of single sizes.
 
 The path tree lists all sizes at once and is fastest with few columns and small penalties. A perspective tree lists one
-size; by scans of the last levels it finds thousands of supports at a node. Which of the two kinds is faster is not
-known in advance. The path tree therefore runs first, with at most `LISTED_PATH_NODES` nodes. Then every size that the
+size, and finds thousands of supports at a node by scans of the last levels. It is not known in advance which kind of
+tree is faster. The path tree therefore runs first, with at most `LISTED_PATH_NODES` nodes. Then every size that the
 path tree has not finished gets a perspective tree. Supports are returned as soon as they are found.
 """
 

@@ -2,8 +2,8 @@
 
 A tree of the full data lists every support S of a size with an objective F_S of at most T. Let N be the held-out rows
 of a fold and F_S^(-N) the objective of S on the other rows. Let u_N be the objective of one known support on the other
-rows; it need not be the best support. Let S now be the best support on the other rows, and h_N its held-out loss. If
-this S is not listed,
+rows; it need not be the best support. Let S now be the best support on the other rows, and h_N the held-out loss of S.
+If S is not listed,
 
     T < F_S <= F_S^(-N) + h_N <= u_N + h_N.
 
@@ -13,13 +13,13 @@ of the full-data fit. The lower bound `T - u_N` reaches h_N as soon as T exceeds
 lists are sufficient.
 
 For an upper bound on h_N, choose a number `level`. Let `loss_of_all` be an upper bound on the loss of the rows N at all
-points with F of at most `level`. Let `loss_of_fits` be an upper bound on this loss at all fits of the given size with F
-of at most `level`. Consider the fit with the objective u_N on the other rows. Suppose that F is below `level` at this
-fit, and that `u_N + loss_of_all` is below `level`. Then F is below `level` at the optimum of the fold. Otherwise F
-would be equal to `level` at some point of the segment from this fit to the optimum. The objective without N is convex,
-so it is at most u_N at this point. The loss is at most `loss_of_all`, so F is below `level`, a contradiction. Therefore
-h_N is at most `loss_of_fits`, or the optimum is listed. If `loss_of_fits <= T - u_N`, the optimum is listed in any
-case, and the fold is solved (docs/theory/glm.md, section 9).
+points with F of at most `level`. Let `loss_of_fits` be an upper bound on the loss of the rows N at all fits of the
+given size with F of at most `level`. Consider the fit with the objective u_N on the other rows. Suppose that F is below
+`level` at this fit, and that `u_N + loss_of_all` is below `level`. Then F is below `level` at the optimum of the fold.
+Otherwise F would be equal to `level` at some point of the segment from this fit to the optimum. The objective without N
+is convex, so it is at most u_N at this point. The loss is at most `loss_of_all`, so F is below `level`, a
+contradiction. Therefore h_N is at most `loss_of_fits`, or the optimum is listed. If `loss_of_fits <= T - u_N`, the
+optimum is listed in any case, and the fold is solved (docs/theory/glm.md, section 9).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Normal form of a best-subset problem, `M = G + w I` with w = 1 or 0, and the relaxation at the root of its tree.
 
-M is the Gram matrix plus the penalty in scaled columns, and G is positive semidefinite. All trees and relaxations use
-this form. If there are many columns, the relaxation at the root is solved completely, because all further work uses
-only the columns that remain after screening.
+M is the Gram matrix of scaled columns plus the penalty, and G is positive semidefinite. All trees and relaxations use
+the normal form. If there are many columns, the relaxation at the root is solved completely, because all further work
+uses only the columns that remain after screening.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Three kinds of restrictions on supports are possible: at most k columns of a group; a column only together with its
 parents; all levels of a factor or none. A support is identified by its *active* columns: all its columns except those
-whose coefficient is at a bound of 0. Its fit within the bounds equals the fit on its active columns, so a refit on the
-active columns gives the coefficients.
+whose coefficient is at a bound of 0. The fit of a support within the bounds equals the fit on its active columns, so a
+refit on the active columns gives the coefficients.
 
 A node is not branched further in two cases. First, a bound of :mod:`sparsecv_mio.kernels.restricted_node` exceeds the
 cutoff. Second, the fit on all columns of the node is the fit of one of its supports, and dropping any column of this
@@ -16,9 +16,9 @@ then candidates, which are compared by refits from the rows.
 If the rounding errors of the moments are large, the computed sign of a coefficient may be wrong. A column with the
 computed coefficient zero may be active if a coefficient of any sign would lower the objective by at most the margin for
 rounding. A column that is computed to be active may be zero if dropping it costs at most this margin. The two
-statements follow from the convexity of the objective, since the computed objective differs from the exact one by at
-most half of the margin at every point. All choices of these columns are candidates, and fits from the rows decide which
-candidates have valid signs.
+statements follow from the convexity of the objective, since the computed objective differs from the exact objective by
+at most half of the margin at every point. All choices of the columns that may be active or zero are candidates, and
+fits from the rows decide which candidates have valid signs.
 
 `TermsBelow` lists all supports with a given number of terms and a small objective, by one tree for each number of
 terms. A term is a column, or several columns that enter together. The cutoff of these trees is fixed, so a support with

@@ -1,14 +1,14 @@
 """Checks for fits without a ridge penalty: whether gamma 0 is allowed, and whether adjustment columns are independent.
 
 Without a ridge penalty, the fit of a model on some rows is unique if its columns, and the intercept, are linearly
-independent on these rows. Gamma 0 is accepted if, on the training rows of every fold, the columns of every subset are
-independent, for subsets of as many columns as a model may have. Then every fold compares the same subsets. Otherwise an
-error message names the fold and a dependent subset. Larger sets of columns may be dependent, for example if there are
-more columns than rows, or indicators of all levels of a factor.
+independent on these rows. Gamma 0 is accepted if the columns of every subset of the largest model size are independent
+on the training rows of every fold. Then every fold compares the same subsets. Otherwise an error message names the fold
+and a dependent subset. Larger sets of columns may be dependent, for example if there are more columns than rows, or
+indicators of all levels of a factor.
 
-Two other rules are not used. The first rule would skip dependent subsets; the compared models would then depend on the
-fold. The second rule would use the fit of minimum norm; the choice among models that fit equally well would then depend
-on the units of the columns.
+The package does not skip dependent subsets, because the compared models would then depend on the fold. It does not use
+fits of minimum norm, because the choice among models that fit equally well would then depend on the units of the
+columns.
 
 **Dependent to working precision.** Columns count as dependent if, scaled to length 1, their smallest singular value is
 at most `SINGULAR` times the largest one. For independent columns, fits are computed from rows by QR, refined in long
@@ -23,8 +23,9 @@ and w the largest penalty weight of the columns. The coefficients of the two fit
 and `b_0'Q b_0 <= y'y`. With W the diagonal of penalty weights, the solutions differ by `(Q + lam W)^{-1} lam W b_0`. []
 
 The check requires `c >= SINGULAR^2` and `w <= LARGEST_RIDGE`. The difference of f and f_0 is then below 1e-160 of y'y,
-which changes no digit of a float unless f_0 is 0. The error bound of the objective of a perfect fit therefore contains
-its penalty. A bound proved at `NO_RIDGE` then holds at gamma 0, within the outward rounding of bounds.
+which changes no digit of a float unless f_0 is 0. If a fit is perfect (f_0 = 0), the bound on the rounding error of its
+objective therefore includes the penalty. A bound proved at `NO_RIDGE` then holds at gamma 0, up to the outward rounding
+of bounds.
 """
 
 from __future__ import annotations

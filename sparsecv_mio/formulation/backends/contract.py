@@ -1,15 +1,15 @@
 """The base class of all solver backends, and the checks and conversions that backends of external solvers share.
 
-A backend implements two methods: `available()` and `_run(task, formulation, limits)`. The base class performs all steps
+A backend implements the methods `available()` and `_run(task, formulation, limits)`. The base class performs all steps
 on which the correctness of a result depends. It checks that the side constraints are feasible and finds the initial
 solution. Then it refits every support that a solver returns, and sets the bounds, their allowance and the status.
 
 **Elimination.** Let F be the columns that are in every solution whose objective is at most the objective of the initial
 solution. Before a solver runs, the base class eliminates F. An exact elimination leaves a problem of the same form in
-the other columns (`problem.eliminate_forced_columns`). The reason is accuracy: the tolerances of a solver are relative
-to the scale of the objective, which is the sum of squares y'y of the centred target. If the columns F explain nearly
-all of the target, these tolerances may be larger than the minimum of the objective. After the elimination the scale is
-f(F), the objective of the ridge fit on F.
+the other columns (`problem.eliminate_forced_columns`). The elimination makes the result more accurate. The tolerances
+of a solver are relative to the scale of the objective, which is the sum of squares y'y of the centred target. If the
+columns F explain nearly all of the target, these tolerances may be larger than the minimum of the objective. After the
+elimination, the scale of the objective is f(F), the objective of the ridge fit on F.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Leave-one-out predictions and classification errors of a model, by bounds and Newton steps, with few trainings.
 
 **Bounds.** Let w be the coefficients of the full-data fit, alpha its dual variables, l_i the loss of row i and t_i the
-linear predictor `x_i' w` (plus the intercept, if any) of row i. For the L2 penalty without an intercept, let `u = w -
-X' alpha / ((n - 1) ridge)`. All bounds then follow from three numbers for each row (`x_i' w`, `x_i' u`, `||x_i||^2`).
-Let `a_i = alpha_i / ((n - 1) ridge)`. The primal point that belongs to the dual point without row i is `v_i = w - u -
-a_i x_i`. The ball about the midpoint of two primal points (:mod:`.regions`) then gives
+linear predictor `x_i' w` (plus the intercept, if any) of row i. For the L2 penalty without an intercept, let
+`u = w - X' alpha / ((n - 1) ridge)`. All bounds then follow from the three numbers `x_i' w`, `x_i' u` and `||x_i||^2`
+of each row. Let `a_i = alpha_i / ((n - 1) ridge)`. The primal point that belongs to the dual point without row i is
+`v_i = w - u - a_i x_i`. The ball about the midpoint of two primal points (:mod:`.regions`) then gives
 
     x_i' w^(-i)  in  t_i - (x_i' u + a_i ||x_i||^2) / 2  +/-  ||x_i|| sqrt(slack_i / ridge)
     slack_i = Fenchel-Young residuals of the remaining rows / (n - 1) + ridge/4 ||u + a_i x_i||^2
@@ -12,10 +12,10 @@ a_i x_i`. The ball about the midpoint of two primal points (:mod:`.regions`) the
 **Newton steps.** One Newton step from the full-data fit towards the fit without row i gives an estimate of the
 prediction. Let `H = X' diag(l'') X / (n - 1) + ridge I` at the full-data fit. Without row i, the Hessian is
 `H - s_i x_i x_i'` with `s_i = l_i'' / (n - 1)`, and the gradient is `(g - l_i' x_i) / (n - 1)` with g near `-ridge w`.
-The formula of Sherman and Morrison gives the step from one solution with H. This step is the approximate leave-one-out
-of Rad and Maleki, with which the GLRU paper compares its method in (32)-(35). The step ends at a primal point. The
-duality gap at this point bounds the error of the prediction, and in most cases proves the sign of the prediction. Steps
-are computed for many rows at once and cost two products with X.
+The formula of Sherman and Morrison gives the step without row i from the solution of a linear system with H. This step
+is the approximate leave-one-out estimate of Rad and Maleki, with which the GLRU paper compares its method in (32)-(35).
+The step ends at a primal point. The duality gap at this point bounds the error of the prediction, and in most cases
+proves the sign of the prediction. Steps are computed for many rows at once and cost two products with X.
 
 **Errors of a classifier** are counted by Algorithm 2 of the paper, with one full-data fit and a bound on every
 leave-one-out prediction. If the bound does not determine the sign of the prediction, one Newton step with its duality

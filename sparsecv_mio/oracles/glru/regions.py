@@ -1,4 +1,4 @@
-"""A set that contains the optimum of a problem, also after rows or columns are added or removed.
+"""Sets that contain the optimum of a problem, also after rows or columns are added or removed.
 
 The problem is the regularised risk of :mod:`.risk`, with primal objective P and dual objective D. Numbers in
 parentheses are equations of the GLRU paper (docs/oracles/glru.md).
@@ -18,17 +18,19 @@ this sum is
     ridge ||w* - (w + v)/2||^2 + 1/(n mu) ||alpha* - (a + alpha)/2||^2  <=  slack
     slack = G - ridge/4 ||w - v||^2 - 1/(4 n mu) ||a - alpha||^2        in [G/2, G]
 
-The ball about the midpoint lies inside the ball of the paper and has at most 1/sqrt(2) of its radius, or 1/2 if w was
-optimal before rows were removed. Norms of w are sums over the penalised columns, so the result also holds with an
-intercept, for which the paper does not state (9).
+The ball about the midpoint lies inside the ball of the paper. Its radius is at most 1/sqrt(2) of the radius of the ball
+of the paper, and at most 1/2 of it if w was optimal before rows were removed. Norms of w are sums over the penalised
+columns, so the result also holds with an intercept. The paper states (9) only without an intercept.
 
 After rows or columns are added or removed, the new gap is computed in the time that it takes to read those rows or
 columns. `change_rows` computes (18) and (19) for dn rows with d columns in O(d dn). `change_columns` computes (20) and
-(21) for dd columns with n rows in O(n dd). Both return the resulting :class:`OptimumRegion`. In two cases the old dual
-point is no longer feasible, and the formulas of the paper give +inf. This module then changes the dual point:
+(21) for dd columns with n rows in O(n dd). Both functions return an :class:`OptimumRegion`. In two cases the dual point
+is no longer feasible after the change, and the formulas of the paper give +inf. This module then uses another dual
+point:
 
-* **Intercept.** After rows are removed, the sum of alpha is no longer 0. The difference is distributed over a fixed set
-  of rows, in proportion to their curvature. The product of X' with this direction is cached, so the cost stays O(d).
+* **Intercept.** After rows are removed, the sum of alpha is no longer 0. The difference from 0 is distributed over a
+  fixed set of rows, in proportion to the curvatures of their losses. The product of X' with this direction is cached,
+  so the cost is still O(d).
 * **L1.** After rows are removed, `|X_j' alpha| <= n l1` may no longer hold. Then alpha is multiplied by a factor below
   1. For any factor below 1, cached sums over the rows (of the Fenchel-Young residuals, their slopes and curvatures)
   bound the new residuals at a cost of O(1).
@@ -48,9 +50,9 @@ function in closed form.
 
 The paper has no finite interval for an unpenalised intercept, because interval (12) is then the whole real line. This
 module computes two intervals and intersects them. Let t_i be the linear predictor of row i. The first interval uses the
-fact that the derivatives `l_i'(t_i*)` sum to 0. Each derivative is monotone in the intercept, and each t_i* is known up
-to a radius. The second interval is computed from a few rows, the *anchors*. For an anchor i, the optimal alpha_i lies
-in a known interval, and the optimal t_i lies in the subdifferential of the conjugate of the loss l_i at -alpha_i.
+fact that the derivatives `l_i'(t_i*)` sum to 0. Each derivative is monotone in the intercept, and each t_i* lies in a
+known interval. The second interval is computed from a few rows, the *anchors*. For an anchor i, the optimal alpha_i
+lies in a known interval, and the optimal t_i lies in the subdifferential of the conjugate of the loss l_i at -alpha_i.
 """
 
 from __future__ import annotations

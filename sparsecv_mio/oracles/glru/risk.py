@@ -6,8 +6,8 @@ convex conjugate. The primal objective P and the dual objective D are
     P(w)     =  (1/n) sum_i l_{y_i}(x_i' w)       +  sum_j rho_j(w_j)
     D(alpha) = -(1/n) sum_i l*_{y_i}(-alpha_i)    -  sum_j rho_j*(x_j' alpha / n)
 
-Rows outside of the problem stay in the matrix with `alpha_i = 0`. They add nothing to D, because `l*(0) = 0`. Therefore
-no fold needs a copy of X.
+Rows outside of the problem stay in the matrix with `alpha_i = 0`. These rows add nothing to D, because `l*(0) = 0`.
+Therefore no fold needs a copy of X.
 
 The gap is computed as a sum of Fenchel-Young residuals, each of them at least 0 (theory section 2, general form):
 

@@ -1,9 +1,9 @@
 """Functions that train one regularised model until its relative duality gap is small; the gap certifies the result.
 
 For an L2 penalty, the method is Newton's method, with exact steps if the Hessian is small and otherwise with
-preconditioned conjugate gradients. For an elastic net or L1 penalty, it is proximal Newton. Coordinate descent finds
-the signs of the coefficients, and a linear system gives their values. If the model has an intercept, each step begins
-by minimising over the intercept alone, so that the dual point is feasible.
+preconditioned conjugate gradients. For an elastic net or L1 penalty, the method is the proximal Newton method:
+coordinate descent finds the signs of the coefficients, and a linear system gives their values. If the model has an
+intercept, each step begins by minimising over the intercept alone, so that the dual point is feasible.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ model is the smallest of these subsets whose predictions differ little from the 
 
 To estimate the error of the averaged model, averaging and fitting can be repeated within every fold. The weights of the
 pairs are not computed again; they come from all rows. This procedure is much cheaper than a search with each fold held
-out. Its estimate is too small, because the weights depend on the held-out rows.
+out. The estimated error is too small, because the weights depend on the held-out rows.
 """
 
 from __future__ import annotations

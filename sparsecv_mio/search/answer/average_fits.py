@@ -1,6 +1,7 @@
 """Fits for the average of near-optimal pairs: one class for squared-error loss, one for the other losses.
 
-Squared-error loss uses moments of the folds; with the other losses every support is fitted in every fold.
+With squared-error loss, fits use the moments of the folds. With the other losses, every support is fitted in every
+fold.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The models of the folds of a record, which are fitted again to predict the held-out rows.
 
-These predictions give the mean absolute error of a record, and the quality of its probabilities. This module calls no
-kernel, so that the thread that waits for a search can call `with_mae` without loading kernels.
+The predictions of the held-out rows give the mean absolute error of a record, and measures such as the AUC. This module
+calls no kernel, so that the thread that waits for a search can call `with_mae` without loading kernels.
 """
 
 from __future__ import annotations

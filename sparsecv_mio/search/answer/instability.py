@@ -1,10 +1,10 @@
 """Bounds on the instability of every pair (tau, gamma), and the choice of a pair by CV error and instability.
 
-If a fold is held out, the model changes, and so does the loss of every row (squared error or log loss). The instability
-of a pair is the mean absolute change over all rows, for the fold with the largest such mean
+If a fold is held out, the model changes, and so does the loss of every row (squared error or log loss). For each fold,
+the absolute change of the loss is averaged over all rows. The instability of a pair is the largest of these means
 (:mod:`sparsecv_mio.bounds.model_changes`). If the full-data model and the model of every fold are known, the
-instability is known up to ties and rounding. Otherwise the module computes bounds on it. For a given weight, the chosen
-pair has the smallest sum of the CV error and the weight times the instability.
+instability is known up to ties and rounding. Otherwise the module computes bounds on the instability. For a given
+weight, the chosen pair has the smallest sum of the CV error and the weight times the instability.
 """
 
 from __future__ import annotations

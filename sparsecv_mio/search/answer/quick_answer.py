@@ -1,8 +1,8 @@
 """The quick answer: forward selection at one gamma, reported if a limit ends the search before it has scored a pair.
 
-If the problem is small, forward selection runs on the training rows of every fold. Otherwise it runs once, on the full
-data, and every fold uses this selection. The held-out rows of a fold are scored by fits without these rows. All values
-are estimates.
+If the problem is small, forward selection runs on the training rows of every fold. Otherwise forward selection runs
+once, on the full data, and every fold uses the selected columns. The held-out rows of a fold are scored by fits without
+these rows. All CV errors of the quick answer are estimates.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ disagree in a fold by more than rounding, all intervals of the fold become [0, i
 names the pair, the fold and the disagreement.
 
 The check takes `RECHECK_SHARE` of the seconds of the search, or the rest of a time limit if the rest is shorter. The
-folds and subproblems are checked in a random order with a fixed seed. At least one is checked, and more until the next
-one is not expected to fit into this time. A support is not refitted if its columns and the target have more than
-`DOUBLED_NUMBERS` numbers.
+folds and subproblems are checked in a random order with a fixed seed. At least one of them is checked. The check ends
+when the next one is not expected to fit into the time. A support is not refitted if its columns and the target have
+more than `DOUBLED_NUMBERS` numbers.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
 """Cyclic coordinate descent over (tau, gamma), with tau steps at a fixed gamma and gamma steps at fixed supports.
 
-The tau step solves all folds for every requested tau at one gamma; below, these subproblems are called the *row* of the
-gamma. The gamma step fixes the supports of the folds; the CV error h is then a smooth function of gamma (theory section
-7). Let lam = gamma / 2, and let W be the diagonal of penalty weights. An eigendecomposition in each fold, `W^{-1/2}
-(X_S'X_S) W^{-1/2} = U diag(d) U'`, gives the prediction of every held-out row as `r_mean + sum_k B_k / (d_k + lam)`.
-From these predictions, h and its derivatives are computed for all folds together in O(n tau) operations.
+The tau step solves all folds for every requested tau at one gamma. The subproblems at one gamma are called the *row* of
+this gamma. The gamma step fixes the supports of the folds; the CV error h is then a smooth function of gamma (theory
+section 7). Let lam = gamma / 2, and let W be the diagonal of penalty weights. An eigendecomposition in each fold,
+`W^{-1/2} (X_S'X_S) W^{-1/2} = U diag(d) U'`, gives the prediction of every held-out row as
+`r_mean + sum_k B_k / (d_k + lam)`. From these predictions, h and its derivatives are computed for all folds together in
+O(n tau) operations.
 
-The current pair of the descent is the pair with the smallest CV error of a row. If the gamma step finds a gamma with a
-smaller certified upper bound on the CV error, the descent moves to the row of this gamma. If it finds no such gamma,
-the current tau is solved at all gammas of a grid. The descent ends when no tried change of tau alone, or of gamma
-alone, lowers the CV error of the current pair.
+The current pair (tau, gamma) of the descent is the pair with the smallest CV error in a row. If the gamma step finds a
+gamma with a smaller certified upper bound on the CV error, the descent moves to the row of this gamma. If the gamma
+step finds no such gamma, the current tau is solved at all gammas of a grid. The descent ends when no tried change of
+tau alone, or of gamma alone, lowers the CV error of the current pair.
 
-The algorithm of the paper (docs/papers.md) moves to the result of each step and stops when a pair recurs. Here no gamma
-is visited twice, because no pair of a solved row has a smaller CV error than the current pair. The CV error decreases
-with every move, so the descent cannot cycle.
+The algorithm of the paper (docs/papers.md) moves to the result of each step and stops when a pair recurs. In this
+module no gamma is visited twice, because no pair of a solved row has a smaller CV error than the current pair. The CV
+error decreases with every move, so the descent cannot cycle.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ centred), are
     f = yy - sum_k a_k^2 / (mu_k + lam),    df/dlam = ||b||^2 = sum_k a_k^2 / (mu_k + lam)^2,
     held-out residual = r - sum_k w_k / (mu_k + lam),   w_k = (v'Q)_k a_k.
 
-Every term is monotone in lam. The values of the terms at the two ends of an interval of lam therefore bound the
-residual and its derivatives on the interval.
+Every term of these sums is monotone in lam. The values of the terms at the two ends of an interval of lam therefore
+bound the residual and its derivatives on the interval.
 
 `RowFits` has the fits for folds of one row. One factorisation of the full data is sufficient for all folds of a
 support. Let r be the target of the held-out row x and `z = Q'x`, let s be the part of its leverage due to the

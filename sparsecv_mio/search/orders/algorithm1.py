@@ -1,7 +1,7 @@
-"""The search orders of the papers (docs/papers.md): Algorithm 1, and the grid search with which the papers compare it.
+"""The search orders (schedules of steps) of the papers (docs/papers.md), which are Algorithm 1 and grid search.
 
-Both orders compute the bounds of all folds first, without branching. Each later step of Algorithm 1 solves one
-subproblem: in the pair (tau, gamma) with the smallest lower bound, the fold with the widest interval. Grid search
+Both orders compute the bounds of all folds first, without branching. Each later step of Algorithm 1 selects the pair
+(tau, gamma) with the smallest lower bound, and solves the fold of this pair with the widest interval. Grid search
 solves all subproblems, sorted by gamma, size and fold.
 """
 

@@ -1,8 +1,8 @@
 """The search order that comes first with many columns: local search in all folds, proofs for small sizes, cheap bounds.
 
 Under a time limit, sizes with few possible supports are solved as soon as an initial support is known in every fold.
-The search for supports with smaller objectives follows. As a result, some pairs are solved even if the time limit ends
-the search early.
+The search for supports with smaller objectives follows these proofs. As a result, some pairs are solved even if the
+time limit ends the search early.
 """
 
 from __future__ import annotations

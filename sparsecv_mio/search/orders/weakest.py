@@ -1,8 +1,8 @@
 """The phase `weakest` of the orders `together` and `by_size`: steps that raise the smallest lower bounds of the grid.
 
 These bounds determine the gap when a limit ends the search. The phase measures how fast trees of the full data, and
-trees of folds with weighted held-out rows, raise these bounds. The phase prefers the kind of tree that raises them
-faster. The class `OpenPairs` has the pairs (tau, gamma) that are neither excluded nor solved.
+trees of folds with weighted held-out rows, raise these bounds. The phase prefers the kind of tree that raises the
+bounds faster. The class `OpenPairs` has the pairs (tau, gamma) that are neither excluded nor solved.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The search order that solves the pair with the best estimate first, and then excludes other pairs by bounds.
 
 Of all bounding methods, the training-loss bound usually raises lower bounds most, and it needs trees of the full data.
-For every pair (tau, gamma) that trees of the full data may exclude, these trees therefore come before trees of folds.
+If trees of the full data may exclude a pair (tau, gamma), they therefore come before trees of the folds of this pair.
 Trees are extended in rounds: every tree gets a few nodes before any tree gets more.
 """
 

@@ -2,25 +2,25 @@
 
 A subproblem has one fold, size and gamma; its incumbent is the best support found so far. There are three methods:
 
-* A list for all folds. If a support has a smaller objective in a fold than the incumbent, its objective on the full
-  data is below the threshold of :func:`sparsecv_mio.search.problems.left_out_folds.objective_threshold`. For each size,
-  the path tree lists every support whose objective on the full data is below the largest threshold of the folds. One
-  tree covers all sizes. The listed supports are then scored in all folds at once in closed form. A fold remains open if
-  its threshold would list too many supports. The reason is a large residual, or a leverage near one half or more. A
-  subproblem whose two best supports nearly tie remains open too. The list is fast if n is much larger than p, or if few
-  supports are near-optimal.
+* A list of supports for all folds. If a support has a smaller objective in a fold than the incumbent, its objective on
+  the full data is below the threshold of :func:`sparsecv_mio.search.problems.left_out_folds.objective_threshold`. For
+  each size, the path tree lists every support whose objective on the full data is below the largest threshold of the
+  folds. One tree covers all sizes. The listed supports are then scored in all folds at once in closed form. A fold
+  remains open if its threshold would list too many supports, because of a large residual, or of a leverage near one
+  half or more. A subproblem whose two best supports nearly tie remains open too. The list is fast if n is much larger
+  than p, or if few supports are near-optimal.
 * The leave-one-out tree (:mod:`sparsecv_mio.kernels.alive_folds`): one tree for all sizes and all folds of one row, for
-  moderate n. A node keeps only the folds for which it may still contain the best support. The numbers of the tree may
-  have rounding errors up to an allowance, and are used only to branch and prune. The supports found are fitted on the
-  full data, each row is held out of this fit in closed form, and the values are compared. A subproblem remains open if
-  the two computations disagree, if its best supports nearly tie, or if its leverage is near one.
-* A list for most folds, if a list for all folds takes too long.
+  moderate n. A node stores only the folds whose best support may still be in the node. The numbers of the tree may have
+  rounding errors up to an allowance, and are used only to branch and prune. The supports found are fitted on the full
+  data, each row is held out of this fit in closed form, and the values are compared. A subproblem remains open if the
+  two computations disagree, if its best supports nearly tie, or if its leverage is near one.
+* A list of supports for most folds is used if a list for all folds takes too long.
 
 The choice between the methods depends on counted nodes, never on time. If folds are single rows, the list for all folds
 is used if it costs at most as many nodes as one tree on the full data. Otherwise the leave-one-out tree is used if
 there is enough memory. If folds are not single rows, the limits are larger. With K folds, the limit for the list for
 all folds is K / 4 times the nodes of one tree on the full data. The limit for the list for most folds is K / 16 times
-these nodes.
+the nodes of one tree on the full data.
 """
 
 from __future__ import annotations

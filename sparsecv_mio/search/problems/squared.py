@@ -1,4 +1,4 @@
-"""Problems with squared-error loss: Gram matrices, trees over sizes, and held-out folds in closed form."""
+"""Problems with squared-error loss, by Gram matrices, trees over sizes, and closed forms for held-out folds."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ additional fold that holds no row out.
 they depend on the rows that a fold holds out. If such a support is not optimal in the fold, its held-out loss tends to
 be smaller than that of the optimal support. The local search runs in the folds whose removal changes the fit on all
 columns most, and in every m-th of the other folds. If held-out losses have a closed form, the supports found are scored
-in all folds at once. Otherwise the supports are tried in every fold, and a local search at a few gammas follows in
-every fold.
+in all folds at once. Otherwise every fold tries the supports found, and a local search at a few gammas follows in every
+fold.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lower bounds on the training objective of the full data, from trees or their first nodes.
+"""Lower bounds on the training objective of the full data, from complete trees or from the first nodes of trees.
 
 The training-loss bound uses these lower bounds to exclude pairs (tau, gamma).
 

@@ -1,7 +1,7 @@
 """Cheap bounds on the held-out loss of one fold: ridge balls, relaxations, and the first nodes of trees.
 
-* A ridge ball has the ridge fit of all columns as its centre. It contains every fit whose objective is at most that of
-  a known support.
+* A ridge ball has the ridge fit of all columns as its centre. The ball contains every fit whose objective is at most
+  that of a known support.
 * A relaxation of a fold bounds the held-out losses of supports of all sizes at one gamma.
 * The first nodes of the trees of a fold give a support and a ridge ball for every size, and may solve some sizes.
 """

@@ -1,8 +1,8 @@
 """The attempts of a search for each subproblem, pair, gamma and fold, stored so that no work is repeated.
 
 The field of each array of :class:`Attempts` has metadata: the axes, the initial value and the largest value of the
-array. The archive of a checkpoint stores and checks all arrays by these metadata. A source of bounds that must store
-its attempts adds one field.
+array. The archive of a checkpoint stores and checks all arrays by these metadata. To store the attempts of a new source
+of bounds, add one field to :class:`Attempts`.
 """
 
 from __future__ import annotations

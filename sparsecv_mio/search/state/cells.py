@@ -1,6 +1,6 @@
 """The table of subproblems (tau, gamma, fold), with their certified intervals and best known supports.
 
-Intervals are written only by methods that check them.
+Only methods that check an interval may store it.
 """
 
 from __future__ import annotations

@@ -1,24 +1,25 @@
 """The pairs (tau, gamma) of a search: the grid, sums over folds, the certified part, the one-standard-error rule.
 
-`PairBounds` has the bounds on the CV error h of each pair, as sums over the folds. Three pairs may be called the best
-one:
+`PairBounds` has the bounds on the CV error h of each pair, as sums over the folds. Three different pairs could be
+called the best pair:
 
-* `PairBounds.best` has the smallest upper bound. Certificates and exclusions compare other pairs with it.
-* `PairBounds.winner` has the smallest estimate among the pairs that are not excluded. Search orders work on it first.
-* `PairBounds.reported_pair` is the answer. It is `best` after the choice is certified on the grid. Before that it is
-  the pair with the smallest CV error found, whose upper bound may not be known.
+* `PairBounds.best` has the smallest upper bound. Certificates and exclusions compare other pairs with this pair.
+* `PairBounds.winner` has the smallest estimate among the pairs that are not excluded. Search orders work on this pair
+  first.
+* `PairBounds.reported_pair` is the answer. If the choice is certified on the grid, the answer is `best`. Otherwise it
+  is the pair with the smallest CV error found, whose upper bound may not be known.
 
 If the choice is not certified on the whole grid, it may be certified on a part of the grid (`proved_part`). The part is
 a union of three sets: all pairs with tau at most some limit; all pairs with gamma at least some limit; and the pair
-with the smallest upper bound of the grid. The condition on a part is the same as on the grid: `upper - lower <= gap
-upper + ties + rounding`. Here `upper` and `lower` are the smallest upper bound and the smallest lower bound over the
-pairs of the part. The terms `ties` and `rounding` belong to the pair with this lower bound. If a larger part satisfies
-the condition without the pair with the smallest upper bound, the part omits this pair.
+with the smallest upper bound of the grid. A part of the grid is certified, like the whole grid, if
+`upper - lower <= gap upper + ties + rounding`. Here `upper` and `lower` are the smallest upper bound and the smallest
+lower bound over the pairs of the part. The terms `ties` and `rounding` are those of the pair with the smallest lower
+bound. The pair with the smallest upper bound is omitted if a larger part satisfies the condition without it.
 
 The one-standard-error rule (`one_se_rule`) chooses the smallest tau, then the largest gamma, whose h is within one
-standard error of the minimum. The rule needs three results. The minimum h must be known exactly and proved to be the
-minimum. All pairs with a smaller tau than the chosen pair, or with the same tau and a larger gamma, must be proved to
-be more than one standard error above the minimum. The chosen pair, which is reported, must be solved.
+standard error of the minimum. The rule is certified under three conditions. The minimum h must be known exactly and
+proved to be the minimum. All pairs with a smaller tau than the chosen pair, or with the same tau and a larger gamma,
+must be proved to be more than one standard error above the minimum. The chosen pair, which is reported, must be solved.
 """
 
 from __future__ import annotations
