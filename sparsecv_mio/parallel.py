@@ -370,7 +370,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True)
 class Moment:
-    """A clock that knows only whether the limit has passed."""
+    """A clock that states only whether the limit has passed."""
 
     has_expired: Callable[[], bool] = lambda: False
     remaining_seconds: float = inf

@@ -65,7 +65,7 @@ LONGER = 4.0  # factor on the time limit in a retry
 
 
 class TaskRows(NamedTuple):
-    """The rows of a task: those for the estimator, and test rows."""
+    """The rows of a task: the rows for the estimator, and the test rows."""
 
     train: Dataset
     test: Dataset | None

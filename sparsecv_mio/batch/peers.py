@@ -60,7 +60,7 @@ MOST_FORWARD = 50
 
 
 class _Chosen:
-    """A path of models; every fold fits the whole path, and the minimum mean loss of held-out rows chooses.
+    """A path of models that is fitted in every fold; the model with the minimum mean held-out loss is chosen.
 
     Attributes
     ----------

@@ -348,7 +348,7 @@ def _whole_weights(given: FloatArray, name: str) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Total weights of the rows that folds score; without weights, their numbers.
+    """Total weights of the rows that folds score; without weights, the numbers of these rows.
 
     Attributes
     ----------

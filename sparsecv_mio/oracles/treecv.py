@@ -46,7 +46,7 @@ RowLoss = Callable[[Any, FloatArray], FloatArray]
 
 @runtime_checkable
 class Learner(Protocol):
-    """An incremental learner: a model that can be fed more rows, copied, and scored.
+    """An incremental learner: a model that can learn further rows, be copied, and be scored.
 
     A new instance is the untrained model. `update` may use its rows one by one, in the order given, or all at once.
     """

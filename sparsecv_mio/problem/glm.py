@@ -44,7 +44,7 @@ WIDENED = 1.0 + 1e-6  # safety factor between the level set of q and the radii
 
 @dataclass(frozen=True, eq=False)
 class GlmProblem:
-    """Data of F.
+    """The data of the objective F of this module.
 
     Parameters
     ----------

@@ -273,7 +273,7 @@ def fit(
 
 @dataclass(frozen=True, eq=False)
 class BoundedFit(RidgeFit):
-    """A fit within bounds: the plain fit `inner` of the columns off their bounds to the rest of the target.
+    """A fit within bounds: `inner` is the plain fit of the columns that are not at a bound to the rest of the target.
 
     Attributes
     ----------

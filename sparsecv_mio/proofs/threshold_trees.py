@@ -131,7 +131,7 @@ class StatedBlocks:
 
 @dataclass(eq=False)
 class PointTree(ABC):
-    """A tree of one size whose nodes are closed by points; the point of the parent is used if it suffices.
+    """A tree of one size with bounds from points of the relaxation; a node uses the point of its parent if it suffices.
 
     Parameters
     ----------

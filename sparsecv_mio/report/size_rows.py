@@ -17,7 +17,7 @@ NEIGHBOURS = 2  # sizes shown to each side of the chosen one in a shortened tabl
 
 @dataclass(frozen=True)
 class SizeRow:
-    """The best pair of a tau, or certified bounds on the CV error of its best gamma where all its pairs are excluded.
+    """The best pair of a tau, or certified bounds on its smallest CV error if all its pairs are excluded.
 
     Parameters
     ----------
