@@ -331,8 +331,8 @@ OPTIONS = {
         Option("tau", str, None, "LIST",
                "Model sizes (numbers of features): K, LO:HI (inclusive) or a list; 0 is the model without features; "
                "log: all sizes with tau log tau <= min(p, n_train), where p is the number of features and n_train the "
-               "number of training rows. [1:p if p <= 30; otherwise 1 to n_train / 8, but at least to 10 and at most "
-               "to 50; in addition p, if p <= 300 and p < n_train]"),
+               "number of training rows. [1:p if p <= 30; otherwise 1:m, with m equal to n_train / 8, but at least "
+               "10 and at most 50; in addition p, if p <= 300 and p < n_train]"),
         Option("force_in", str, (), _FEATURES,
                "Features that every model contains, by name (a text column: all its levels) or by position among the "
                "features. They are penalised and count in --tau. [none]"),
@@ -428,9 +428,9 @@ OPTIONS = {
                "lowers the CV error. [auto: rounds, the fastest method; joint if --backend is not native]",
                Method),
         Option("backend", str, "native", "B",
-               "Solver of the MIO problems of joint, algorithm1 and grid; `sparsecv backends` lists them. A backend "
-               "other than native implies --method joint, and algorithm1 with --at-most, --hierarchy or bounds on "
-               "coefficients. [native]"),
+               "Solver of the MIO problems of joint, algorithm1 and grid; `sparsecv backends` lists them. With "
+               "another backend than native, the default method is joint, or algorithm1 with --at-most, --hierarchy "
+               "or bounds on coefficients. [native]"),
         Option("formulation", str, None, "F",
                "MIO formulation of the backend, such as benders for gurobi. [the first that `sparsecv backends` "
                "lists]"),
@@ -456,14 +456,14 @@ OPTIONS = {
                "training objective on all rows. [cv; objective with --loss logistic or poisson]", By),
         # where a run is stored, and what is shown
         Option("checkpoint", str, None, "FILE",
-               "Store the run in this file from time to time; --resume continues it. An unfinished run in the file is "
-               "not overwritten. [none]"),
+               "Store the run in this file from time to time; --resume continues the run. An unfinished run in the "
+               "file is not overwritten. [none]"),
         Option("resume", str, None, "FILE", "Continue the run stored in this file, and go on storing it there. "
                                             "[none]"),
         Option("trace", str, None, "FILE",
-               "Write the course of the search to this file, for `sparsecv plot`: lines with the bounds of all pairs, "
-               "and the search order and gamma of the steps since the line before, in at most 5% of the time. "
-               "[none]"),
+               "Write the course of the search to this file, for `sparsecv plot`. Each line has the bounds of all "
+               "pairs, and the search order and gamma of the steps since the previous line. Writing takes at most 5% "
+               "of the time. [none]"),
         Option("progress_json", str, None, "FILE",
                "Write progress as JSON lines to this file, for schedulers and other programs. [none]"),
         Option("scheduler", str, None, "ADDRESS",
@@ -474,7 +474,8 @@ OPTIONS = {
                "without a time limit, and may take longer than the search. [none]"),
         Option("full", bool, False, "", "Print the tables of every gamma instead of a summary."),
         Option("quiet", bool, False, "",
-               "Print only the answer, and warnings and hints that restrict it: no progress or tables.", letter="-q"),
+               "Print only the answer, with the warnings and hints that limit it, without progress and tables.",
+               letter="-q"),
     )
 }  # fmt: skip
 

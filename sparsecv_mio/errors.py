@@ -186,14 +186,14 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("--lambda", ["--gamma", "--tau"]), did_you_mean("alphas", ["gammas", "n_gammas"])
     (" (did you mean '--gamma'?)", " (did you mean 'gammas'?)")
     >>> print(did_you_mean("size", ["age", "size, m2"]))
-    ; in a list a name with a comma stands in double quotes: '"size, m2"'
+    ; in a list, put a name with a comma in double quotes: '"size, m2"'
     """
     from difflib import get_close_matches
 
     names = list(known)
     if whole := next((name for name in names if "," in name and word in map(str.strip, name.split(","))), ""):
         doubled = whole.replace('"', '""')
-        return f"; in a list a name with a comma stands in double quotes: '\"{doubled}\"'"
+        return f"; in a list, put a name with a comma in double quotes: '\"{doubled}\"'"
     by_small_letters = {word_known.lower().lstrip("-"): word_known for word_known in names}
     near = [name for name in by_small_letters if _letters(name) in map(_letters, named_elsewhere(word))]
     near = near or get_close_matches(word[:100].lower().lstrip("-"), by_small_letters, n=1)

@@ -23,46 +23,46 @@ TIE_RTOL = 1e-9
 """Two supports are tied if their refitted objectives differ by at most this share of the objective (theory 9)."""
 
 KEEP_RTOL = 1e-8
-"""A node is pruned only above the best objective times `1 + KEEP_RTOL`, because updated inverses drift (theory 9)."""
+"""A node is pruned only above the best objective times `1 + KEEP_RTOL`, for rounding in updated inverses (theory 9)."""
 
 PROVED_RTOL = 1e-9
 """Relative width of an interval up to which an optimum counts as proved, for any requested gap."""
 
 LOSS_ROUNDING = 64.0 * ROUNDING
-"""Rounding error added by computing the loss or the margin of a row, relative to its parts."""
+"""Rounding error of a computed loss or margin of a row, relative to the sum of the absolute values of its terms."""
 
 NEWTON_RTOL = 1e-10
-"""Relative accuracy of objectives computed by Newton steps; closer objectives are tied and narrower gaps closed."""
+"""Relative accuracy of objectives from Newton steps; smaller differences count as ties, and smaller gaps as closed."""
 
 MARGINS_OFF = 2e-8
-"""Maximum error of the margins of fits with held-out rows removed, if held-out losses are taken from these fits."""
+"""Maximum error of a margin up to which held-out losses are taken from fits with held-out rows removed."""
 
 LOSS_SLACK = 5e-9
-"""Relative rounding error of either bound on an objective of log losses, for almost separated classes."""
+"""Relative rounding error of a bound on an objective with log loss, for almost separated classes."""
 
 CROSSING_RTOL = 1e-7
-"""Relative difference, by rounding, of two computations of a held-out sum: a lower bound may exceed an upper one."""
+"""Maximum relative excess, by rounding, of a lower bound on a held-out error over an upper bound on this error."""
 
 FOLLOWS_RTOL = 10.0 * CROSSING_RTOL
-"""The same difference for functions of several held-out sums: distances of pairs, instabilities."""
+"""Relative rounding error of numbers computed from several held-out errors, such as an instability."""
 
 ACCURATE_RTOL = 1e-9
-"""Relative error up to which a held-out sum or a coefficient counts as accurate, and allowed in sums over them.
+"""Relative error up to which a held-out error, a coefficient, or a sum of such numbers counts as accurate.
 
-Two well-conditioned or refined computations of a number agree to this error. Proofs weaken their claims by it."""
-
-FROM_ROWS = 1e-8
-"""Relative rounding of a loss or an objective from normal equations, beyond which the support is fitted from the rows.
+Two well-conditioned or refined computations of a number agree to this error. Proofs weaken their claims by this share.
 """
 
+FROM_ROWS = 1e-8
+"""Relative rounding error of a loss or objective from moments, beyond which the support is fitted from the rows."""
+
 WORST_ROUNDING = 1e-5
-"""Relative rounding of a held-out error, beyond which a known support does not solve a subproblem."""
+"""Relative rounding error of a held-out error, beyond which a known support does not solve a subproblem."""
 
 SUM_RTOL = 1e-13
-"""Rounding of a sum of very many numbers, such as losses over folds, relative to the sum of their absolute values."""
+"""Rounding error of a sum of very many losses, over rows and folds, relative to the sum of their absolute values."""
 
 SHAVED = 1e-9
-"""Relative allowance for rounding in a penalty or rate computed from eigenvalues, or in an interval around one."""
+"""Relative allowance for rounding errors in penalties, rates and intervals, such as those from eigenvalues."""
 
 MOMENTS_RTOL = 2e-11
 """Relative error up to which a training objective from moments, or in double precision, is not computed again."""
@@ -71,7 +71,7 @@ OUTWARD = 1e-12
 """Relative outward shift of computed bounds, for the rounding of the last few operations."""
 
 NARROWEST = 1e-12
-"""Relative width of an interval of gamma below which it is not divided, and accuracy of a root of the slope of h."""
+"""Relative width of an interval of gamma below which it is not divided; relative accuracy of a minimiser of h."""
 
 ALIKE_PENALTIES = 1e4
 """Maximum ratio of column penalties for which products of rows keep the digits of all columns."""
@@ -89,7 +89,7 @@ MODEL_SHARE = 0.15
 """Share of the time limit reserved for proving or fitting the reported model after the search."""
 
 MAIN_SHARE = 2
-"""Shares of a time limit for the run on all rows; each outer fold has one share."""
+"""Ratio of the time of the run on all rows to the time of the run of an outer fold, under a time limit."""
 
 BASELINES_SHARE = 0.2
 """Share of the time limit that a search leaves for baselines."""

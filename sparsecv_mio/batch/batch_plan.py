@@ -376,10 +376,7 @@ def _list_useless_settings(plan: Mapping[str, Any], tasks: Sequence[Task]) -> It
     tested = [task.settings for task in tasks if task.settings.get("test") is not None]
     seeds, splits = ({settings.get(name) for settings in tested} for name in ("seed", "split"))
     if len(seeds) > 1 and len(splits) == 1:
-        yield (
-            "seed changes only the folds, so every seed is tested on the same rows; to change the test rows, vary "
-            "split too"
-        )
+        yield "seed changes the folds, but not the test rows; to change the test rows, vary split too"
 
 
 def lists_of_numbers(tasks: Iterable[Task]) -> list[str]:

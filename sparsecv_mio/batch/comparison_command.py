@@ -47,7 +47,7 @@ class CompareRequest:
     losses: Given = group(LOSSES)
     weights: str | None = None
     backends: str = option("native,gurobi,scip,highs", "LIST", "Backends, as name or name:formulation.")
-    folds: str | None = option(None, "SPEC", "Solve for the training rows of each of these folds. [all rows]")
+    folds: str | None = option(None, "SPEC", "Solve each problem on the training rows of each fold. [on all rows]")
     seed: int | None = None
     repeats: int = option(3, "N", "Number of runs of each problem; the table shows medians.", least=1, most=10**6)
     units: Given = group(UNITS)

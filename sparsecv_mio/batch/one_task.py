@@ -90,7 +90,10 @@ def task_rows(task: Task, data: Dataset | None = None) -> TaskRows:
         return TaskRows(data, None)
     check_share(share)
     if data.trials is not None:
-        raise BadInput("test: not supported with trials, because a row would be split; give folds instead of test rows")
+        raise BadInput(
+            "test: not supported with trials, because the trials of a row could be in both the training and the test "
+            "rows; give folds instead of test rows"
+        )
     order = np.random.default_rng(int(task.settings.get("split", 0))).permutation(data.n)
     test_rows = max(1, round(share * data.n))
     if data.n - test_rows < 4:

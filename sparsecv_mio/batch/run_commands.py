@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 SHOWN_TASKS = 20
 MIN_SILENT_SECONDS = 10.0  # seconds without a finished task before the estimate of the remaining time is withdrawn
 MAX_TASK_RATIO = 3.0  # longest time without a finished task, in mean times of the finished tasks, with an estimate
-FIRST_USE = (
-    "the first use of each kind of problem starts by compiling, for a minute or two"  # shown until a task has ended
-)
+FIRST_USE = "the first run of each kind of problem compiles code for a minute or two"  # shown until a task has ended
 BATCH_CODES = (
     "\b\nSettings in the table [vary] of a plan: the options of solve, and also test, split,\n"
     "refit, cpu_limit and estimator:\n"
@@ -54,14 +52,14 @@ def batch(
                                                  "the progress of a batch.")
     ],
     folder: Annotated[
-        str | None, Place("DIR", "With status: folder of the batch.")
+        str | None, Place("DIR", "If PLAN is status: folder of the batch.")
     ] = None,
     out: str | None = option(None, "DIR", "Output folder."),
     workers: int | None = option(None, "N", "Number of processes, one thread each. [all cores]", least=1, most=4096),
     scheduler: str | None = None,
     progress_json: str | None = None,
     retry: bool = option(False, "", "Rerun tasks that failed or reached a limit, with 4 times the time limit."),
-    dry_run: bool = option(False, "", "List the tasks and the remaining tasks, without running any."),
+    dry_run: bool = option(False, "", "List the tasks, each with its state (done or left), without running any."),
     index: int | None = option(None, "I", "Run part I of a job array; the first part is 0, and --of gives the number "
                                           "of parts."),
     of: int | None = option(None, "N", "Number of parts of the job array.", least=1),

@@ -43,7 +43,7 @@ class RunSelection:
         "Show the reduction in %, relative to the reference run (see --relative). [none]",
     )
     problem: str | None = option(
-        None, "A,B,...", "Columns that identify a problem. [data,folds,seed,test,split]"
+        None, "A,B,...", "Columns whose values together identify a problem. [data,folds,seed,test,split]"
     )  # fmt: skip
     name: list[str] | None = option(None, "LABEL=WORDS", "Text to show instead of a label. May be repeated. [none]")
 

@@ -6,9 +6,9 @@ A pair (tau, gamma) is a size tau and a ridge penalty gamma.
 minimum training objective on the training rows of the fold.
 
 **Theorem** (docs/theory.md, section 3). Let f be the training objective on all rows, `f^(-N)` the training objective
-without the rows N of a fold, and `h_N(b)` the sum of squared errors of b on N. For every b
+without the rows N of a fold, and `h_N(b)` the sum of squared errors of b on N. For every b,
 
-    f(support of b) <= f(b) = f^(-N)(b) + h_N(b),
+    f(support of b) <= f(b) = f^(-N)(b) + h_N(b).
 
 Here `f(support of b)` is the minimum of f over all coefficients on the support of b and over the intercept. In
 `f^(-N)(b) + h_N(b)`, the intercept is that of the fit without N. Let b be an optimum of the fold with at most tau
@@ -62,11 +62,11 @@ on the held-out errors of these vectors.
 **Theorem** (docs/theory.md, section 2, with eps = lam). Let b0 be the ridge fit on *all* columns of the training rows,
 Q their Gram matrix and `M = Q + diag(penalty)`. Then `||b - b0||_M^2 = f(b) - f(b0)` for every b. All b with
 `f(b) <= ubar`, for any support, therefore lie in the ball of radius `sqrt(ubar - f(b0))` about b0 in the norm of M. For
-held-out rows X with targets z
+held-out rows X with targets z, and for all b in the ball,
 
-    | ||z - X b|| - ||z - X b0|| |  <=  radius sqrt(reach),        reach = largest eigenvalue of X M^{-1} X',
+    | ||z - X b|| - ||z - X b0|| |  <=  radius sqrt(reach),        reach = largest eigenvalue of X M^{-1} X'.
 
-for all b in the ball. For a single row x, `reach` is `x'M^{-1} x`. A computed centre b0 has a rounding error, which
+For a single row x, `reach` is `x'M^{-1} x`. A computed centre b0 has a rounding error, which
 :mod:`sparsecv_mio.problem.problem` bounds.
 
 **Rounding.** Bounds are widened by bounds on three rounding errors: of the centre of the ball, of the objective at the

@@ -23,22 +23,25 @@ nonincreasing in tau and nondecreasing in gamma, but it need not be concave in g
 bound only at smaller sizes and larger gammas.
 
 **Multipliers of the normal equations.** Let `f(b) = yy - 2 c'b + b'M b`, and let b* be the fit of a support. If column
-j is in the support, `(M b* - c)_j = 0`; otherwise `b*_j = 0`. Therefore, for every support
+j is in the support, `(M b* - c)_j = 0`; otherwise `b*_j = 0`. Therefore, for every support and every column j,
 
-    b*_j (M b* - c)_j = 0        for every column j,
+    b*_j (M b* - c)_j = 0.
 
-and for any weight t > 0 and any vector nu of multipliers (docs/theory/bounds.md, section 11)
+Let t > 0 be a weight, nu a vector of multipliers, and `u >= f(b*)`. Let V be a lower bound on the minimum of
+`f(b) + t h(b) + sum_j nu_j b_j (M b - c)_j` over all b with at most tau nonzero coefficients. Then
+(docs/theory/bounds.md, section 11)
 
-    h(b*) >= (V - u) / t,    V <= min over b of f(b) + t h(b) + sum_j nu_j b_j (M b - c)_j,    at most tau nonzero,
+    h(b*) >= (V - u) / t.
 
-with `u >= f(b*)`. Let Q_h, c_h and yy_h be the moments of the held-out rows, and N = diag(nu). The minimisation over b
-is again a best-subset problem, with the matrix `M + t Q_h + (N M + M N) / 2`, the vector `c + t c_h + N c / 2` and the
-number `yy + t yy_h`. With nu = 0, the minimiser may fit the held-out rows better than the fit of its support does. A
-nonzero multiplier nu_j penalises points b that violate the equation `b_j (M b - c)_j = 0` of column j.
+Let Q_h, c_h and yy_h be the moments of the held-out rows, and N = diag(nu). The minimisation is again a best-subset
+problem, with the matrix `M + t Q_h + (N M + M N) / 2`, the vector `c + t c_h + N c / 2` and the number `yy + t yy_h`.
+With nu = 0, the minimiser may fit the held-out rows better than the fit of its support does. A nonzero multiplier nu_j
+penalises points b that violate the equation `b_j (M b - c)_j = 0` of column j.
 
 The perspective relaxation of this problem needs a diagonal w for which the matrix minus `diag(w)` is positive
-semidefinite. Therefore nu and w are chosen together. V is a minimum of affine functions of (nu, w), so it is concave in
-(nu, w). A logarithmic barrier keeps the matrix minus `diag(w)` positive definite while V is maximised.
+semidefinite. Therefore nu and w are chosen together. The value of the relaxation is a minimum of affine functions of
+(nu, w), so it is concave in (nu, w). A logarithmic barrier keeps the matrix minus `diag(w)` positive definite while
+this value is maximised.
 """
 
 from __future__ import annotations

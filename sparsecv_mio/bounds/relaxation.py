@@ -1,9 +1,9 @@
 """The perspective relaxation (P) of one best-subset problem for every tau, with lower bounds from its dual (D).
 
-The problem is that of one fold or of the full data, at one gamma. Columns are divided by the square roots of the
-diagonal of the matrix M, so that M has a unit diagonal. A diagonal w is given for which `M - diag(w)` is positive
-semidefinite. Kernels multiply these columns by `1 / sqrt(w)` to obtain the normal form of the problem. Trees compute
-the normal form directly from the problem (`trees.normal_form`). docs/notation.md lists all coordinate systems.
+The problem is the best-subset problem of one fold or of the full data, at one gamma. Columns are divided by the square
+roots of the diagonal of the matrix M, so that M has a unit diagonal. A diagonal w is given for which `M - diag(w)` is
+positive semidefinite. Kernels multiply these columns by `1 / sqrt(w)` to obtain the normal form of the problem. Trees
+compute the normal form directly from the problem (`trees.normal_form`). docs/notation.md lists all coordinate systems.
 
 Consider all supports whose objective is at most the objective of the incumbent (the best known support). `screened`
 includes the columns that are in all of these supports, and excludes the columns that are in none of them (safe

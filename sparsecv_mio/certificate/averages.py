@@ -150,9 +150,7 @@ def _pairs_to_refit(checks: Checks, average: Average, design: Design) -> list[in
     places = [i for i, pair in enumerate(average.pairs) if pair.folds]
     if _may_fit(design, [average.pairs[i].tau + 1.0 for i in places]):
         return places
-    checks.reread.append(
-        "average (whether it omits a pair is not checked, because there are too many rows and folds to refit)"
-    )
+    checks.reread.append("average (not checked for missing pairs, because there are too many rows and folds to refit)")
     return [i for i in places if average.pairs[i].fit is not None]
 
 

@@ -411,7 +411,7 @@ def _check_ties(
     if claim.upper - claim.lower > gap * claim.upper + slack:
         bar = (1.0 - gap) * claim.upper - slack
         unsolved = [row for row in rows if row.lower < bar and row.folds_decided < row.folds]
-        words = f"{claim.tie_width!r} cannot certify a choice with {len(unsolved)} open pairs that may be better"
+        words = f"is {claim.tie_width!r}, but certifies no choice, because {len(unsolved)} open pairs may be better"
         checks.require(not unsolved, f"{path}tie_width", words)
 
 
@@ -419,7 +419,7 @@ def _check_rounding(checks: Checks, record: Record, claim: Record | Least | Regi
     """Check the allowance where supports are fitted by Newton's method; `optimality` checks it for squared error."""
     if not record.loss.is_quadratic and math.isfinite(claim.upper):
         room = 2.0 * WORST_ROUNDING * claim.upper
-        words = f"the largest width of solved folds that rounding may cause, {room!r}"
+        words = f"the largest width that rounding may give to the intervals of solved folds, {room!r}"
         checks.require_at_most(f"{path}allowance", claim.allowance, room, words)
 
 

@@ -244,7 +244,7 @@ class Optimality:
         self.checks.end_part("allowance: does not exceed the bound on the rounding error of the CV error")
         self._only_read("of the table")
         if design.allowed is not None:
-            self.checks.reread.append("neighbours of the supports (restrictions may not allow them)")
+            self.checks.reread.append("neighbours of the supports (not checked, because restrictions may exclude them)")
             return
         for pair, supports in self.reported.values():
             self._exchanges(design, pair, supports)
@@ -266,7 +266,9 @@ class Optimality:
         exchanges = Exchanges(design, pair.known.gamma)
         cost = exchanges.cost(supports)
         if cost > EXCHANGE_LIMIT:
-            self.checks.reread.append(f"neighbours of the supports{pair.words} ({cost:.0e} operations)")
+            self.checks.reread.append(
+                f"neighbours of the supports{pair.words} (not checked, because this needs {cost:.0e} operations)"
+            )
             return
         others = [s for s, _ in Counter(supports).most_common()]
         refit, size = self.design.positions(self.record.support), self.design.most_columns(pair.known.tau)

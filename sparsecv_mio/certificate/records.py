@@ -640,7 +640,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         if not (seen := self.seen_folds):
             return ""
         some = f"{seen:,} of {self.folds.k:,} folds {'uses' if seen == 1 else 'use'}"
-        cause = "the features of the full-data model, which may have been selected with their held-out rows"
+        cause = "the features of the full-data model, which may depend on the held-out rows of these folds"
         return f"perhaps {how}: {some} {cause}"
 
     def _averaged_error(self) -> list[str]:

@@ -266,7 +266,10 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
     for name in names:
         columns = next((some for some in factors if name in some), None)
         if "=" in name and any(one.split("=")[0] == name.split("=")[0] for one in restrictions.adjust):
-            raise BadInput(f"reference: {name!r} belongs to --adjust, whose levels have no reference; leave it out")
+            raise BadInput(
+                f"reference: {name!r} belongs to a factor of --adjust, which has no reference level; remove {name!r} "
+                "from --reference"
+            )
         if name in restrictions.force_out:
             raise BadInput(
                 f"reference: {name!r} is forced out, so the coefficients of its factor are already differences from "
@@ -289,8 +292,8 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
         if forced_out is not None:
             raise BadInput(
                 f"reference: {forced_out!r} is forced out, so the coefficients of {word!r} are already differences "
-                f"from {forced_out!r}; remove {name!r} from --reference; for differences from {name!r}, also force out "
-                f"{name!r} instead of {forced_out!r}"
+                f"from {forced_out!r}; remove {name!r} from --reference (to get differences from {name!r}, force out "
+                f"{name!r} instead of {forced_out!r})"
             )
         levels = dataset.X[:, [dataset.names.index(column) for column in columns]]
         if not np.all((levels == 0.0) | (levels == 1.0)) or not np.all(levels.sum(axis=1) == 1.0):

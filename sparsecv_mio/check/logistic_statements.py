@@ -9,8 +9,8 @@ of column j. Define `g_j = sum y_i u_i x_ij` and `pi_j = (gamma / 2) s_j^2`. For
 Without an intercept, the inequality holds for every u. The inequality does not require the best u, so u may be computed
 in floating point. The objective at any point b is an upper bound on F(S). If b* is the fit of S, the difference of the
 two bounds is at least `sum_j pi_j (b_j - b*_j)^2`. This inequality bounds the distance of b from b*. Numbers are
-integers times `2^-WIDTH`. Every logarithm, exponential and margin in this module has an error of less than `LOST_UNITS`
-of these units, because its computation rounds fewer than 2^17 times.
+represented as integers times `2^-WIDTH`. Every logarithm, exponential and margin in this module has an error of less
+than `LOST_UNITS` of these units, because its computation rounds fewer than 2^17 times.
 """
 
 import math

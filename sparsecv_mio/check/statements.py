@@ -107,7 +107,7 @@ def read_tree(line: dict[str, Any], q: int, points: int, kind: Arithmetic, unit:
     listed_bits = {sum(1 << j for j in chosen) for chosen in supports}
     need(
         len(listed_bits) == sum(map(len, listed.values())) == len(supports),
-        "the tree lists a support twice, or one whose size it does not cover",
+        "the tree lists a support twice, or lists a support of a size that the tree does not cover",
     )
     nodes = integers(line["nodes"], -1 - points, q, "the nodes of a tree")
     least, most, named = zip(*read_leaves(nodes, q), strict=True)

@@ -149,8 +149,8 @@ def near(
     rows: Given,
     losses: Given,
     within: str = option("1%", "SHARE", "Maximum relative excess over the best value of each size, such as 1% or "
-                                        "0.01. For a log loss or half deviance of all rows, which grows with the "
-                                        "rows, the screen states the excess in deviance."),
+                                        "0.01. With --by objective and logistic or Poisson loss, the screen also "
+                                        "states the excess as a difference in deviance plus penalty."),
     most: str = option("1000", "N", "Maximum number of models for each size; or all."),
     by: str | None = None,
     gamma: str | None = option(None, "G", "Ridge weight. [chosen by cross-validation]"),
@@ -224,8 +224,8 @@ def bounds(
     tau: str | None = None,
     forced: Given,
     units: Given,
-    bounds: str = option("safe", "WORD", "safe: uses all valid bounds; as-printed: uses the formula of the paper, "
-                                         "which gives estimates, not valid bounds.", BOUNDS_WORDS),
+    bounds: str = option("safe", "WORD", "safe: certified bounds; as-printed: numbers by the formula printed in the "
+                                         "paper, which are estimates, not valid bounds.", BOUNDS_WORDS),
     node_limit: Given,
     full: bool = False,
     json: str | None = None,

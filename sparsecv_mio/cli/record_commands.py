@@ -155,8 +155,8 @@ def verify(
     data: DataFile,
     *,
     reading: Given,
-    full: bool = option(False, "", "List every field that is not recomputed but lies within bounds, and the checks "
-                                   "that bound it."),
+    full: bool = option(False, "", "List every field that is only compared with bounds, and the checks that give "
+                                   "these bounds."),
     quiet: bool = option(False, "", "Print only fields that disagree or could not be verified.", also="-q"),
 ) -> int:  # fmt: skip
     """Check a record against the data.
@@ -173,7 +173,7 @@ def verify(
 
     stored = _record_before(record, data, "verify")
     dataset = data_of(stored, data, reading)
-    with counting_bar(quiet, "folds, models or fits (at most) in this step") as progress:
+    with counting_bar(quiet, "folds, models or fits of this step, at most") as progress:
         report = check(stored, dataset, progress=progress)
     failure, hint = None, _advise_proof(stored, dataset, report)
     if not quiet or not report.ok or report.caveat:
@@ -561,9 +561,10 @@ PLOT_PANEL = option(
     PANELS[0],
     "WORD",
     "Panel for a record of `solve`: cv-error, grid (every pair), bounds (certified bound of every pair), features "
-    "(number of folds that select each), coefficients; with logistic loss and --data, roc and calibration; all of "
-    "these; or, not in all, sources (relative gap over time, by bounding method), baselines (with solve --baselines), "
-    "inclusion and intervals (frequencies of features and percentiles of coefficients over the draws of --bootstrap).",
+    "(number of folds that select each feature), coefficients; with logistic loss and --data, roc and calibration. "
+    "all: all of these panels. Other panels: sources (relative gap over time, by bounding method), baselines (with "
+    "solve --baselines), inclusion and intervals (frequencies of features and percentiles of coefficients over the "
+    "draws of --bootstrap).",
     PANELS,
 )
 PLOT_OUT = option(None, "FILE", "Output file (.png, .svg, .pdf). [RECORD with .png]", also="-o")

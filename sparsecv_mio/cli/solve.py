@@ -100,15 +100,16 @@ class SolveRequest:
     )  # fmt: skip
     bootstrap: int | None = option(
         None, "B",
-        "Also repeat the whole procedure on B bootstrap draws of the rows: how often it chooses each feature, size and "
-        "model, and percentile intervals of coefficients. Groups of the folds are drawn as a whole. The draws use the "
-        "time that the search leaves of --time-limit. [none]",
+        "Also repeat the whole procedure on B bootstrap draws of the rows, and report how often it chooses each "
+        "feature, size and model, with percentile intervals of coefficients. Groups of rows that no fold splits are "
+        "drawn as a whole. The draws use the part of --time-limit that the search does not use. [none]",
         least=1, most=MAX_DRAWS,
     )  # fmt: skip
     stability_selection: str | None = option(
         None, "PAIRS[:T]",
-        "Also repeat the whole procedure on PAIRS complementary pairs of halves of the rows, and select the features "
-        "with a frequency of at least T, with a bound on false selections: 50 or 50:0.9. T is 0.75 by default. [none]",
+        "Also repeat the whole procedure on PAIRS complementary pairs of halves of the rows. Select the features with "
+        "a frequency of at least T (0.75 by default), and bound the number of falsely selected features. Give for "
+        "example 50 or 50:0.9. [none]",
     )  # fmt: skip
     infer: str | None = option(
         None, "splits:B",
@@ -122,7 +123,7 @@ class SolveRequest:
     draw_file: str | None = option(
         None, "FILE",
         "Store every finished draw of --bootstrap, --stability-selection and --infer in this file. If the file has "
-        "draws of the same data and options, the run continues it. [none]",
+        "draws of the same data and options, only the missing draws are computed. [none]",
     )  # fmt: skip
     baselines: str | None = option(
         None, "LIST",

@@ -123,7 +123,7 @@ RULES: tuple[tuple[Callable[[Fault], bool], str], ...] = (  # the first rule tha
         lambda at: at.are_new_rows and isinstance(at.value, str) and bool(at.other_decimal),
         'give decimal="{other_decimal}" if the numbers have this decimal mark',
     ),
-    (lambda at: at.are_new_rows, "write it as in the data of the model, or leave the row out"),
+    (lambda at: at.are_new_rows, "write the value as in the data of the model, or leave the row out"),
     (
         lambda at: at.is_missing and at.count == len(at.column.numbers) and not at.is_target,
         "it is empty in every row; give {drop}",
@@ -168,7 +168,7 @@ RULES: tuple[tuple[Callable[[Fault], bool], str], ...] = (  # the first rule tha
     ),
     (
         lambda at: at.names_subjects,
-        "several rows for each value; give folds={groups} to hold them out together, or {drop}",
+        "each value has several rows; give folds={groups} to hold the rows of a value out together, or {drop}",
     ),
     (
         lambda at: len(set(at.column.texts.values())) > MOST_LEVELS,

@@ -307,8 +307,8 @@ class FoldPlan:
         """Raise `BadInput` unless the folds are a partition; `who` names the feature that needs one."""
         if not self.is_partition:
             raise BadInput(
-                f"{who}: requires folds that score each row at most once and train on every other row; "
-                f"{self.spec!r} does not; give K folds, for example 10"
+                f"{who}: requires folds that score each row at most once and train on all other rows, but folds "
+                f"{self.spec!r} do not; give K folds, for example 10"
             )
 
     @property

@@ -300,7 +300,7 @@ def _folds_from_text(spec: str, dataset: Dataset, seed: int) -> fold_plan.FoldPl
     if spec.endswith(fold_plan.WEIGHTED) and (dataset.weights is not None or not names_rows):
         if dataset.weights is None:
             raise BadInput(
-                f"folds {spec!r}: these are folds of data with row weights; give a file or frame with them, or "
+                f"folds {spec!r}: these are folds of data with row weights; give a file or frame with the weights, or "
                 "Dataset.from_arrays(..., aux={record.data.weights: w})"
             )
         return replace(_folds_from_text(spec.removesuffix(fold_plan.WEIGHTED), dataset, seed), spec=spec)
@@ -414,7 +414,10 @@ def _draw_fold_labels(text: str, dataset: Dataset, seed: int, repeats: int) -> I
         elif kind == "holdout":
             yield holdout_labels(value, dataset.n, seed, repeat)
         elif kind in KINDS and repeats > 1:
-            raise BadInput(f"folds {kind!r} are always the same; repeat K, stratified:K, blocks:B or holdout:F instead")
+            raise BadInput(
+                f"folds {kind!r} are always the same in every repeat; repeat K, stratified:K, blocks:B or holdout:F "
+                "instead"
+            )
         else:
             raise BadInput(f"folds {text!r} are unknown{did_you_mean(kind, KINDS)}; use {SPECS}")
 

@@ -382,7 +382,7 @@ def check_training(dataset: Dataset, folds: FoldPlan, intercept: Intercept, loss
     is_positive = bool(trained_positive[fold])
     advice = "give fewer folds, or stratified ones" if folds.k > 1 else "give another --seed"
     if (dataset.n - n_positive if is_positive else n_positive) == 1:
-        advice = "the other class has one row; give data with at least two rows of it"
+        advice = "the other class has one row; give data with at least two rows of each class"
     raise BadInput(f"folds: {rows} are all of class {dataset.classes[is_positive]}, {fault}; {advice}")
 
 

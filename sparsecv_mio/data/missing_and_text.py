@@ -524,7 +524,7 @@ def _describe_dropped_rows(table: RawTable, is_kept: BoolArray, how: Reading) ->
     alone = {column.name: int((column.empty & (n_gaps == 1)).sum()) for column in table.features}
     name = max(alone, key=lambda column: alone[column])
     if 2 * alone[name] > n_dropped > MANY_DROPPED * len(is_kept):
-        words += f"; --drop {shlex.quote(name)} keeps {alone[name] + int(is_kept.sum()):,} rows"
+        words += f"; with --drop {shlex.quote(name)}, {alone[name] + int(is_kept.sum()):,} rows remain"
     return [words]
 
 

@@ -73,7 +73,7 @@ class Subjects:
     def note(self) -> str:
         """Note on the column."""
         why = f"distinguished by {self.visit!r}" if self.visit else "the name suggests subjects"
-        return f"several rows for each value ({why}): {self.option} holds them out together"
+        return f"each value has several rows ({why}): {self.option} holds the rows of a value out together"
 
 
 def quote_names(names: Iterable[str]) -> str:
@@ -101,7 +101,7 @@ def numbers_rows(column: RawColumn) -> str:
         if in_order and first in (0.0, 1.0):
             return IN_ORDER
         if not in_order and n >= FEW_ROWS and not YEAR.fullmatch(column.name):
-            return f"holds {first:.12g} to {last:.12g}, each once: {IN_ORDER}"
+            return f"has each number from {first:.12g} to {last:.12g} once: {IN_ORDER}"
     is_named = ID.fullmatch(column.name) or SUBJECT_CODE.fullmatch(column.name)
     if column.name and is_named and np.all(np.diff(ranked) > 0.0):
         return "every row has a different value, and its name suggests that it only numbers the rows"

@@ -1,4 +1,4 @@
-"""Standard coordinates of a data set: centred columns, their means and norms, without overflow or underflow."""
+"""Standard coordinates of a data set: centred and scaled columns, computed without overflow or underflow."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ MIN_PROCESS_SECONDS = 20.0  # minimum remaining work in seconds for which proces
 MIN_DRAW_SECONDS = 10.0  # seconds that a draw may take even if half of the remaining time is less
 POLL_SECONDS = 0.1  # seconds between two looks at Ctrl-C and at the clock
 LATE_SECONDS = 2.0  # seconds after the limit in which a process may return its answer
-MORE_DRAWS = "give a smaller grid, a larger gap of the draws, or a longer time limit"
+MORE_DRAWS = "give a smaller grid, a larger relative gap for the draws, or a longer time limit"
 STORE_SCHEMA = "sparsecv-draws/1"
 
 Choice = ChosenModel | FailedDraw

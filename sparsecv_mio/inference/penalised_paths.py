@@ -1,16 +1,16 @@
 """Paths of penalised models on the rows of one fit: lasso, ridge, elastic net, and best subsets by abess.
 
-For row losses l, weights v of the losses and the total V of the row weights, a penalised model minimises
+Let l_i be the loss of row i, v_i the weight of this loss and V the sum of the row weights. A penalised model minimises
 
-    (1/V) sum_i v_i l_i(t_i) + alpha (r ||b||_1 + (1 - r) / 2 ||b||^2),   t = Z c + X b,
+    (1/V) sum_i v_i l_i(t_i) + alpha (r ||b||_1 + (1 - r) / 2 ||b||^2),   t = Z c + X b.
 
-where half the squared error replaces l for squared-error loss. The intercept and the adjustment columns Z are not
-penalised; r is 1 for the lasso and 0 for ridge regression. With exposures e, v is the row weight times e, and V does
-not contain e. Numeric targets are divided by their standard deviation, as in glmnet, so that a path does not depend on
-the unit of the target. Squared-error fits are those of scikit-learn. With other losses, a Newton step replaces the loss
-by a weighted sum of squares, and scikit-learn minimises this sum plus the penalty (Friedman, Hastie and Tibshirani
-2010, "Regularization paths for generalized linear models via coordinate descent", Journal of Statistical Software
-33(1)).
+With squared-error loss, l_i is half the squared error. The intercept and the adjustment columns Z are not penalised; r
+is 1 for the lasso and 0 for ridge regression. With exposures e_i, v_i is the row weight times e_i, and V does not
+contain the exposures. Numeric targets are divided by their standard deviation, as in glmnet, so that a path does not
+depend on the unit of the target. Squared-error fits are those of scikit-learn. With other losses, a Newton step
+replaces the loss by a weighted sum of squares, and scikit-learn minimises this sum plus the penalty (Friedman, Hastie
+and Tibshirani 2010, "Regularization paths for generalized linear models via coordinate descent", Journal of Statistical
+Software 33(1)).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Inference by data splitting: tests of chosen terms on rows that did not choose them, combined over random splits.
+"""Inference by data splitting: half of the rows choose terms, the other half tests them, for many random splits.
 
-Half of the rows choose a model by the whole procedure, and the other half tests its terms. The naive p-values of the
-selected model use the same rows for the choice and for the tests. A feature that was selected because its noise fits
-these rows well then looks significant. The package therefore does not compute naive p-values.
+Half of the rows choose a model by the whole procedure, and the other half tests the terms of this model. The results of
+all splits are combined. The naive p-values of the selected model use the same rows for the choice and for the tests. A
+feature that was selected because its noise fits these rows well then looks significant. The package therefore does not
+compute naive p-values.
 
 In split b of B, some rows choose a model with m_b terms, and the other rows test each of its terms without a ridge
 penalty. The p-value of term j is `p_jb = min(1, m_b p)` if the model contains the term, and 1 otherwise. Let
@@ -38,9 +39,9 @@ is compared with the F distribution with q and `df - q + 1` degrees of freedom (
 
 **Test of a factor.** The hypothesis is that all levels of the factor have the same coefficient. The test omits levels
 without rows in the half that tests. The test also omits levels that one row or group determines, and the level
-`(missing)`, whose few rows would take most degrees of freedom. Omitted levels with rows have a coefficient in the fit.
-The tested hypothesis is that all other levels have the same coefficient. The hypothesis about the factor implies the
-tested hypothesis, so the test is valid.
+`(missing)`, whose few rows would take most degrees of freedom. The fit still has coefficients for the omitted levels
+with rows. The tested hypothesis is that all other levels have the same coefficient. The hypothesis about the factor
+implies the tested hypothesis, so the test is valid.
 """
 
 from __future__ import annotations
@@ -419,7 +420,7 @@ def check_inference(checks: Checks, record: Record, dataset: Dataset, folds: Fol
     found = record.inference
     if found is None:
         return
-    checks.read_numbers.append("models that halves of the rows chose")
+    checks.read_numbers.append("models chosen on halves of the rows")
     if any(find_spec(package) is None for package in EXTRAS["inference"]):
         checks.only_read("inference", "its tests were not recomputed; install the extra `inference`")
         return

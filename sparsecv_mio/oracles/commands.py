@@ -105,8 +105,8 @@ def iacv(
     batch: int | None = option(None, "B", "Rows per step of sgd. [100, or all rows if fewer]", least=1,
                                  most=MOST_ITERATIONS),
     step: float | None = option(None, "A", "Step length. [one over the Lipschitz constant]"),
-    doubling: int | None = option(None, "N", "Halve the step length after N steps, after 2 N more, after 4 N more, "
-                                             "and so on. [fixed length]", least=1,
+    doubling: int | None = option(None, "N", "Halve the step length after N steps, again after 2N more steps, after "
+                                             "4N more steps, and so on. [fixed length]", least=1,
                                  most=MOST_ITERATIONS),
     scale_penalty: bool = option(False, "", "Multiply the penalty of an sgd step by B / n."),
     exact: bool = option(False, "", "Also run the exact leave-one-out fits and report the approximation errors."),

@@ -331,12 +331,12 @@ CERTIFIED: dict[str, Callable[..., ConjugateLoss]] = {
     "squared": lambda: Squared(1.0), "huber": Huber, "squared_hinge": SquaredHinge, "smoothed_hinge": SmoothedHinge,
     "logistic": Logistic,
 }  # fmt: skip
-"""Words of the losses of GLRU, which needs conjugates."""
+"""Keywords of the losses that GLRU supports; GLRU needs the conjugate of a loss."""
 
 SMOOTH: dict[str, Callable[[], SmoothLoss]] = {
     "logistic": Logistic, "squared": lambda: Squared(2.0), "poisson": Poisson,
 }  # fmt: skip
-"""Words of the losses of IACV, which needs two derivatives."""
+"""Keywords of the losses that IACV supports; IACV needs two derivatives of a loss."""
 
 
 def make_loss(name: str, width: float | None = None) -> ConjugateLoss:

@@ -58,7 +58,7 @@ class SideConstraints:
     def __post_init__(self) -> None:
         for j, lo, hi in self.box:
             if not (lo <= hi and lo < math.inf and hi > -math.inf):
-                raise BadInput(f"the box of column {j} is empty: {lo} to {hi}")
+                raise BadInput(f"column {j}: no coefficient is within the bounds {lo} to {hi}")
         for k, columns in self.at_most:
             if k < 0:
                 raise BadInput(f"at most {k} of {len(columns)} columns: the count must not be negative")
@@ -144,7 +144,7 @@ class SideConstraints:
             lo[j], hi[j] = max(lo[j], a), min(hi[j], b)
         if np.any(lo > hi):
             j = int(np.argmax(lo > hi))
-            raise BadInput(f"the boxes of column {j} have no number in common")
+            raise BadInput(f"column {j}: no coefficient is within all of its bounds")
         return lo, hi
 
     def boxes(self, q: int) -> tuple[FloatArray, FloatArray] | None:

@@ -483,7 +483,7 @@ def _refuse(data: StandardData, rows: IntArray, where: str) -> None:
         columns = fewer if len(fewer) and has_recession_direction(signed[:, fewer], y, loss) else columns
     names = [repr(data.names[j]) for j in data.adjusting[columns[columns >= first] - first].tolist()]
     columns_named = f"{plural(len(names), 'column')} {abbreviate_list(names)}"
-    why = f"the fit of {columns_named} is so close to one without finite coefficients that it cannot be certified"
+    why = f"the coefficients of {columns_named} are nearly infinite, so their fit cannot be certified"
     if told_apart:
         tell = "separates" if len(names) == 1 else "separate"
         why = f"{columns_named} {tell} {data.loss.target.separated}, so coefficients without a penalty are not finite"

@@ -1,9 +1,9 @@
 """The file of a proof, and `FILE.part`, which stores the trees of a proof that is not complete yet.
 
 A run that was killed leaves `FILE.part`. The first line of this file has the digest of the head of the proof (data,
-folds, grid); every other line has the digest of a tree and the tree. The statement of a tree does not depend on its
-use, so a later proof for the same data, folds and grid may reuse the tree. The program does not trust the lines:
-reading ends at a line with a wrong digest, and `sparsecv check` checks every tree.
+folds, grid); every other line has the digest of a tree and the tree. The statement that a tree proves does not depend
+on the proof, so a later proof for the same data, folds and grid may use the tree again. The program does not trust the
+lines: reading ends at a line with a wrong digest, and `sparsecv check` checks every tree.
 
 The class `PairProof` writes the parts of a proof that do not depend on the loss: statements about folds, lines of
 pairs, and the claim.

@@ -132,7 +132,7 @@ def _describe_bootstrap(record: Record, found: inference_parts.Bootstrap) -> Dra
     sizes = ", ".join(f"{one.tau} ({one.draws:,})" for one in found.sizes)
     lines = [
         *_describe_plan(found.plan, n_done, found.certified, ("bootstrap draw", "bootstrap draws")),
-        f"the {unit}s of the reported model are those of {same:,} of {n_done:,} draws; tau (draws): {sizes}",
+        f"draws that choose exactly the {unit}s of the reported model: {same:,} of {n_done:,}; tau (draws): {sizes}",
         f"the frequencies describe how the procedure varies; they are not probabilities that a {unit} belongs in the "
         "model",
     ]
@@ -171,13 +171,13 @@ def _describe_stability_selection(record: Record, found: inference_parts.Stabili
     lines = [
         *_describe_plan(found.plan, len(found.chosen), found.certified, HALVES),
         f"selected with a frequency of at least {threshold} over {pairs}: {names}",
-        f"expected number of selected {unit}s among those that a half chooses no more often than by chance (with a "
-        f"probability of at most {size} / {found.n_features:,}): at most {bound}",
+        f"expected number of selected {unit}s that a half chooses no more often than by chance (with a probability of "
+        f"at most {size} / {found.n_features:,}): at most {bound}",
     ]
     if found.bound >= len(found.selected) > 0:
         lines.append(
-            f"this bound is not below the number of selected {unit}s ({len(found.selected)}), so it says little; a "
-            "smaller tau or a larger threshold lowers it"
+            f"this bound is not below the number of selected {unit}s ({len(found.selected)}), so it has little value; "
+            "a smaller tau or a larger threshold lowers it"
         )
     shares = {one.feature: "forced" if one.feature in limits.forced_columns else f"{one.frequency:.3f}"
               for one in found.features}  # fmt: skip
@@ -219,7 +219,7 @@ def _describe_inference(record: Record, found: inference_parts.Inference) -> Dra
     if reasons:
         lines.append(f"{len(reasons):,} of {n_done:,} halves test no term; the first reason: {reasons[0]}")
     if untested := list_untested_terms(record):
-        lines.append(f"not testable by the other half, and with the p-value 1 there: {', '.join(untested)}")
+        lines.append(f"terms that the other half cannot test (their p-value is then 1): {', '.join(untested)}")
     if missing := find_missing_levels(record):
         lines.append(f"tested without the level (missing): {join_names(missing)}")
     caption = (

@@ -292,8 +292,8 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
     unsure = "That the reported subset is the best one: the search ended before the proof."
     if done:
         unsure = (
-            "Whether the best subset found of every other size is the best of its size. Certified is only that, up to "
-            "the gap, no subset of another size has a smaller CV error than the reported subset."
+            "Whether the best subset found of every other size is the best of its size. It is certified only that, up "
+            "to the gap, no subset of another size has a smaller CV error than the reported subset."
         )
     best = record_tables.best_common_by_tau(record)
     words = "The best subset found of each size, at its best gamma; the certified interval above covers all sizes."
@@ -528,7 +528,7 @@ def _class_blocks(record: Record, data: Dataset | None) -> tuple[list[Block], li
     words = f"ROC curve of held-out rows, each predicted by the model{of_pair} that was fitted without this row; the "
     curve = _picture("roc", f"{words}curve is not certified.", 4.6, draw_roc, record, rows)
     of_rows = f"Calibration of held-out {rows.unit}s"
-    words = f"{of_rows}: share of {positive} by intervals of predicted probability of width 0.1, with Wilson's 95% "
+    words = f"{of_rows}: share of {positive} in bins of width 0.1 of the predicted probability, with Wilson's 95% "
     words += f"intervals and the number of {rows.unit}s."
     calibration = _picture("calibration", words, 4.6, draw_calibration, record, rows)
     points = Reliability.from_predictions(rows)

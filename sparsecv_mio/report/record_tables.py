@@ -168,8 +168,8 @@ def interval_lines(record: records.Record) -> list[str]:
     open_ones, easy = sum(piece.lower <= 0.0 for piece in pieces), sum(piece.supports is None for piece in pieces)
     lines = [
         f"the interval of gamma is split into {several(len(pieces), 'piece')} (over all tau); "
-        f"{easy:,} of their lower bounds come from training losses alone"
-        f"{f'; {open_ones:,} have no lower bound above 0' if open_ones else ''}"
+        f"pieces with a lower bound from training losses only: {easy:,}"
+        f"{f'; without a lower bound above 0: {open_ones:,}' if open_ones else ''}"
     ]
     target = (1.0 - record.request.gap) * record.upper
     is_open = [piece for piece in pieces if piece.lower < target and record.status != "proved"]
@@ -628,7 +628,7 @@ def _bounded_fields(report: VerifyReport, full: bool) -> list[str]:
     if full:
         return [f"{', '.join(names)}; by: {how.removeprefix('bounded: ')}" for how, names in bounded]
     count = sum(len(names) for _, names in bounded)
-    return [f"{count} more fields lie within bounds from these checks (--full lists fields and checks)"] * bool(bounded)
+    return [f"{count} more fields were only compared with bounds from these checks (--full lists both)"] * bool(bounded)
 
 
 def _describe_fields(fields: str) -> str:

@@ -68,7 +68,8 @@ class Plan:
     order_of_pairs: str = _setting("given_pairs", "name", "all", "order used if the goal is not a certified choice")
     n_threads: int = _setting(1, "threads", "all", "number of threads (--threads)")
     solver: str = _setting(NATIVE, "name", "full-data trees, subproblem trees",
-        "solver of the MIO problems (--backend); an external solver is trusted to 2e-6 of the scale of the objective")
+        "solver of the MIO problems (--backend); bounds of an external solver are assumed correct up to 2e-6 of the "
+        "scale of the objective")
     mio_budget: int = _setting(UNLIMITED, "MIOs", "all", "maximum number of MIO problems (--mio-budget)")
     counts_mios: bool = _setting(False, "-", "all", "solve each subproblem by one MIO problem, without a node limit")
     waits_for_all: bool = _setting(False, "-", "all",
@@ -81,13 +82,13 @@ class Plan:
 
     # memory
     stores_objectives: bool = _setting(True, "-", "all",
-        f"store bounds on training objectives (at most {MANY_FOLDS:,} folds, or one row per pair in the tables)")
+        f"store bounds on the training objective of every subproblem (at most {MANY_FOLDS:,} folds)")
     streams_folds: bool = _setting(False, "-", "left-out trees",
-        f"write the bounds of some folds at a time (more than {MANY_FOLDS:,} folds)")
+        f"compute and store the bounds of a part of the folds at a time (more than {MANY_FOLDS:,} folds)")
     gammas_at_once: int = _setting(1, "gammas", "by_size, together",
         f"number of gammas whose bounds one step computes (at most {CELLS_AT_ONCE:,} subproblems)")
     parts_of_fold: int = _setting(1, "parts", "subproblem trees",
-        "number of parts into which the gammas of a fold are split, so that no worker of a cluster waits")
+        "number of parts into which the gammas of a fold are split, so that every worker of a cluster has work")
 
     # bounding methods that are used
     searches_folds_first: bool = _setting(False, "-", "first_answers, subproblem trees, supports in folds",
@@ -145,12 +146,11 @@ class Plan:
     slice_seconds: float = _setting(np.inf, "seconds", "by_size, full-data trees, together",
         f"maximum time of a step ({SLICE_SHARE:.0%} of a time limit)")
     full_data_folds: int = _setting(1, "folds", "full-data trees",
-        "number of fold trees whose node limits together are the node limit of a full-data tree (at most 8, from "
-        "timings)")
+        "ratio of the node limit of a full-data tree to that of a fold tree (at most 8, from timings)")
     list_folds: int = _setting(8, "folds", "held-out lists",
-        "number of fold trees whose node limits together are the node limit of a list (from timings)")
+        "ratio of the node limit of the tree of a list to that of a fold tree (from timings)")
     relaxed_stride: int = _setting(4, "sizes", "full-data relaxations",
-        "distance between the sizes that are relaxed; a relaxation also bounds all smaller sizes")
+        "relaxations are solved for every n-th size only; a relaxation also bounds all smaller sizes")
     tried_supports: int = _setting(SUPPORTS_TRIED, "supports", "left-out trees",
         "maximum number of supports of a size that are tried in every fold")
     first_weighted_nodes: int = _setting(FIRST_LOOK // ROUND_GROWTH, "nodes", "weighted trees",
@@ -158,10 +158,11 @@ class Plan:
     max_weighted_tries: int = _setting(3, "trees", "weighted trees",
         "maximum number of weighted trees of a subproblem; one more tree would have 65,536 nodes")
     least_missing: float = _setting(0.05, "share", "weighted trees",
-        "a fold gets a weighted tree only if its bound may rise by more than this share of the rise that the pair "
-        "needs")
+        "a fold gets a weighted tree only if its bound may rise by more than this share of the rise that excludes the "
+        "pair")
     near_best: float = _setting(0.25, "share", "weighted trees",
-        "a fold waits if the expected rise of its bound per node is at most this share of the largest expected rise")
+        "a fold gets its weighted tree later if the expected rise of its bound per node is at most this share of the "
+        "largest expected rise")
 
     # the orders `together` (which `by_size` uses too) and `first_supports`
     cheap_nodes: int = _setting(UNLIMITED, "nodes", "by_size, together",
@@ -181,7 +182,7 @@ class Plan:
 
     # the order `by_size`, and the phase `weakest`
     winner_share: float = _setting(0.5, "share", "by_size",
-        "share of the remaining time for the next trees of the pair with the best estimate")
+        "maximum share of the remaining time that the next trees of the pair with the best estimate may take")
     excluded_share: float = _setting(0.5, "share", "by_size",
         "the pair with the best estimate comes first if solving it may exclude this share of the other pairs")
     winner_growth: int = _setting(2, "ratio", "by_size",
@@ -189,10 +190,10 @@ class Plan:
     proof_share: float = _setting(0.4, "share", "by_size, together",
         "share of a time limit after which steps raise the smallest lower bounds, unless a proof fits into the rest")
     raised_share: float = _setting(0.2, "share", "all",
-        "share of the gap by which a step raises the smallest lower bounds")
+        "rise of the smallest lower bounds that the steps of this phase aim for, as a share of the gap")
     near_share: float = _setting(0.5, "share", "by_size, together",
-        "a step works on pairs whose lower bound exceeds the smallest one by at most this share of the rise that "
-        "`raised_share` sets")
+        "a step works on pairs whose lower bound exceeds the smallest one by at most this share of the rise of "
+        "`raised_share`")
     compared_steps: int = _setting(8, "steps", "by_size, together",
         "maximum number of steps of each bounding method that are compared")
 
@@ -212,9 +213,9 @@ class Plan:
     weakest_share: float = _setting(0.02, "share", "winner_first",
         "a pair is one of the weakest if its lower bound exceeds the smallest one by at most this share of the gap")
     rise_share: float = _setting(0.1, "share of the upper bound", "full-data trees, winner_first",
-        "minimum rise of a lower bound by a full-data tree or a list")
+        "minimum rise of a lower bound that a full-data tree or a list aims for")
     late_growth: float = _setting(2.0, "ratio", "winner_first",
-        "factor by which lists raise the smallest lower bound near the end of a time limit")
+        "factor by which lists are to raise the smallest lower bound near the end of a time limit")
     # fmt: on
 
     @classmethod

@@ -33,7 +33,7 @@ from sparsecv_mio.oracles.penalties import Regularizer
 from sparsecv_mio.units import ROUNDING
 
 WIDE_RATIO = 1.5
-"""Columns for each row from which the smaller problem saves more than the product `X X'` costs."""
+"""Minimum ratio of columns to rows at which the smaller problem in the rows saves more time than `X X'` takes."""
 
 
 class DesignMatrix:

@@ -1,9 +1,9 @@
 """Fits of given supports as functions of lam = gamma / 2: objective, slope, held-out error, and possible optima.
 
 `FitsOverGamma` has the fits on the training rows of one fold. Let G be the Gram matrix of these rows, c the products of
-the columns with the target, `G_SS = Q diag(mu) Q'` for the support S, and `a = Q'c_S`. With yy the sum of squares of
-the target, the objective f and its slope, and the residual of a held-out row with features v and target r (both
-centred), are
+the columns with the target, `G_SS = Q diag(mu) Q'` for the support S, and `a = Q'c_S`. Let yy be the sum of squares of
+the target. Consider a held-out row with features v and target r, both centred. The objective f, its slope and the
+residual of this row are
 
     f = yy - sum_k a_k^2 / (mu_k + lam),    df/dlam = ||b||^2 = sum_k a_k^2 / (mu_k + lam)^2,
     held-out residual = r - sum_k w_k / (mu_k + lam),   w_k = (v'Q)_k a_k.
@@ -12,8 +12,8 @@ Every term of these sums is monotone in lam. The values of the terms at the two 
 bound the residual and its derivatives on the interval.
 
 `RowFits` has the fits for folds of one row. One factorisation of the full data is sufficient for all folds of a
-support. Let r be the target of the held-out row x and `z = Q'x`, let s be the part of its leverage due to the
-intercept, and let
+support. Let r be the target of the held-out row x, let `z = Q'x`, and let s be the part of the leverage of x that is
+due to the intercept. Define
 
     e = r - sum_k a_k z_k / (mu_k + lam),        g = 1 - s - sum_k z_k^2 / (mu_k + lam)
 

@@ -148,9 +148,7 @@ def test_deprecated_settings_are_told(tmp_path: Path) -> None:
 def test_seeds_that_share_their_test_rows_are_told(tmp_path: Path) -> None:
     told: list[str] = []
     read_plan(written(tmp_path), ["test=0.2"], warn=told.append)
-    assert told == [
-        "seed changes only the folds, so every seed is tested on the same rows; to change the test rows, vary split too"
-    ]
+    assert told == ["seed changes the folds, but not the test rows; to change the test rows, vary split too"]
     read_plan(written(tmp_path), ["test=0.2", "split=0:1"], warn=told.append)
     assert len(told) == 1
 

@@ -127,9 +127,7 @@ def test_an_estimate_is_withdrawn_once_it_has_passed() -> None:
 
 def test_why_no_task_has_ended_yet_is_said() -> None:
     counted = TaskCounts(10, [], 3)
-    assert counted.line().endswith(
-        "0 failed; the first use of each kind of problem starts by compiling, for a minute or two"
-    )
+    assert counted.line().endswith("0 failed; the first run of each kind of problem compiles code for a minute or two")
     counted.states.update(["done"])
     assert "compiles" not in counted.line()
 

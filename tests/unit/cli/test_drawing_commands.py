@@ -86,7 +86,7 @@ def test_what_is_no_trace_or_would_be_lost(
 def test_the_help_names_the_panels_that_are_not_in_the_figure(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plot", "--help"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert told.index("coefficients;") < told.index("or, not in all, sources") < told.index("inclusion and intervals")
+    assert told.index("coefficients;") < told.index("Other panels: sources") < told.index("inclusion and intervals")
 
 
 def test_panels_and_data(record: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,7 +70,7 @@ def test_inference_by_splits(table: str, tmp_path: Path, capsys: pytest.CaptureF
     record = read_record(answer)
     assert isinstance(record, Record) and record.inference is not None and len(record.inference.splits) == 6
     assert run(["verify", answer, table, "-q"]) == 0
-    assert "only read: models that halves of the rows chose" in capsys.readouterr().out
+    assert "only read: models chosen on halves of the rows" in capsys.readouterr().out
     assert run(["report", answer, "-o", str(tmp_path / "report.md")]) == 0
     assert "Tests of terms on the halves that did not choose them" in (tmp_path / "report.md").read_text("utf-8")
     assert run([*words, "--quiet"]) == 0  # the stored halves with warm starts are not those of the tests

@@ -477,7 +477,7 @@ def test_rows_of_one_id_in_different_folds_are_named(tmp_path: Path, capsys: Sai
     said = capsys.readouterr().err
     assert "--force-in: 'c' is not a feature" in said and "because" not in said
     assert run([*solve, "--adjust", "site", "--reference", "site=b"]) == 2
-    assert "--reference: 'site=b' belongs to --adjust, whose levels have no reference" in capsys.readouterr().err
+    assert "--reference: 'site=b' belongs to a factor of --adjust, which has no reference" in capsys.readouterr().err
 
 
 def test_no_row_is_lost_on_the_way_to_other_programs(tmp_path: Path, capsys: Said) -> None:

@@ -35,7 +35,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(place)
 
 
-HINT = "; in a list a name with a comma stands in double quotes: '\"size, mm\"'"
+HINT = "; in a list, put a name with a comma in double quotes: '\"size, mm\"'"
 LISTS = {
     "force-in": ("size, mm", '"size, mm"', 'models compared: with "size, mm"'),
     "at-most": ("1:age,size, mm", '1:age,"size, mm"', 'at most 1 of "size, mm", age'),

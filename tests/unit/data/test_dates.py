@@ -159,7 +159,7 @@ def test_inspect_proposes_days_for_dates_that_are_clear(tmp_path: Path) -> None:
 def test_new_rows_with_dates_are_not_advised_an_option(tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("d\n2024-01-02\n2024-01-03\n")
     learnt = read_dataset(pd.DataFrame({"d": np.arange(4.0) ** 2, "y": np.arange(4.0)}), "y").reading
-    with pytest.raises(BadInput, match="line 2.; write it as in the data of the model, or leave the row out$"):
+    with pytest.raises(BadInput, match="line 2.; write the value as in the data of the model, or leave the row out$"):
         read_new_rows(tmp_path / "new.csv", ("d",), "y", learnt)
 
 

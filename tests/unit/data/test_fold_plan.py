@@ -138,7 +138,7 @@ def test_standard_errors_need_folds_that_score_different_rows() -> None:
 def test_labels_are_of_partitions() -> None:
     with pytest.raises(
         BadInput,
-        match="treecv: requires folds that score each row at most once and train on every other row; 'forward",
+        match="treecv: requires folds that score each row at most once and train on all other rows, but folds 'forward",
     ) as caught:
         make_folds("forward:4", data_of(13)).check_partition("treecv")
     assert "\n" not in str(caught.value)

@@ -248,11 +248,11 @@ def test_numbers_of_the_rows() -> None:
     rng = np.random.default_rng(0)
     shuffled = (rng.permutation(20) + 1).tolist()
     assert numbers_rows(column("a", range(1, 5))) == numbers_rows(column("a", range(20))) == "numbers the rows"
-    assert numbers_rows(column("a", shuffled)) == "holds 1 to 20, each once: numbers the rows"
+    assert numbers_rows(column("a", shuffled)) == "has each number from 1 to 20 once: numbers the rows"
     assert "its name suggests" in numbers_rows(column("patient_id", rng.permutation(1000)[:20].tolist()))
     assert "its name suggests" in numbers_rows(column("customerId", range(1001, 1021)))
     assert numbers_rows(column("subject_no", [k + 10000 for k in shuffled])) == (
-        "holds 10001 to 10020, each once: numbers the rows"
+        "has each number from 10001 to 10020 once: numbers the rows"
     )
     assert "its name suggests" in numbers_rows(column("subject_id", [k + 1000 * (k > 9) + 10000 for k in shuffled]))
     others: list[tuple[str, Any]] = [
@@ -335,7 +335,7 @@ def test_a_column_of_subjects_that_is_read_as_numbers_is_proposed_for_the_folds(
     frame.to_csv(tmp_path / "s.csv", index=False)
     frame.assign(a=frame["a"].where(frame.index != 3)).to_csv(tmp_path / "gaps.csv", index=False)
     for given in (frame, tmp_path / "s.csv", tmp_path / "gaps.csv"):
-        with pytest.raises(BadInput, match='several rows for each value; give folds="groups:who"'):
+        with pytest.raises(BadInput, match='each value has several rows; give folds="groups:who"'):
             sc.solve(given, target="y")
     plain = frame.assign(who=frame["y"].astype(str) + "s")
     with pytest.raises(BadInput) as found:
@@ -400,7 +400,7 @@ def test_a_column_that_loses_most_rows_is_named() -> None:
         Dataset.from_frame(frame, "y")
     data = Dataset.from_frame(frame, "y", na="drop")
     assert data.reading is not None and data.reading.notes[0] == (
-        "8 of 12 rows with empty cells dropped ('c': 8, 'b': 1); --drop c keeps 11 rows"
+        "8 of 12 rows with empty cells dropped ('c': 8, 'b': 1); with --drop c, 11 rows remain"
     )
     assert Dataset.from_frame(frame.drop(columns="c"), "y", na="drop").n == 11
     with pytest.raises(BadInput, match=r"no row is left.*drop=\[\"c\"\] \(11 empty cells\)"):
@@ -415,7 +415,7 @@ def test_usual_marks_for_nothing_may_be_words(kind: str, tmp_path: Path) -> None
     assert data.n == 7 and data.names == ("garage=attached", "garage=none", "garage=shed", "alley=gravel", "area")
     assert data.X[:, 1].tolist() == [1, 0, 0, 0, 1, 0, 1] and data.X[:, 3].tolist() == [0, 1, 1, 0, 1, 0, 1]
     assert data.reading is not None and data.reading.notes == (
-        "1 of 8 rows with empty cells dropped ('area': 1); --drop area keeps 8 rows",
+        "1 of 8 rows with empty cells dropped ('area': 1); with --drop area, 8 rows remain",
     )
     renamed = frame.replace({"none": "no garage", "NA": "no alley"})
     told = read_kind(renamed, kind, tmp_path, na="drop", encode="onehot")
@@ -600,7 +600,7 @@ def test_new_rows_with_another_decimal_mark_name_the_option(tmp_path: Path, mark
     with pytest.raises(BadInput, match=f'give decimal="[{other}]" if the numbers have this decimal mark$'):
         read_new_rows(new, ("a",), "y", reading)
     new.write_text(f"a;b\n12{other}83;x\nlow;y\n")
-    with pytest.raises(BadInput, match="write it as in the data of the model, or leave the row out$"):
+    with pytest.raises(BadInput, match="write the value as in the data of the model, or leave the row out$"):
         read_new_rows(new, ("a",), "y", reading)
 
 

@@ -82,7 +82,8 @@ def test_many_subjects_named_by_words_are_held_out_together(tmp_path: Path) -> N
     path.write_text("who,visit,a,y\n" + "".join(rows))
     found = inspect_file(path, "y", Reading(), None)
     assert notes(found)["who"] == (
-        "several rows for each value (distinguished by 'visit'): --folds groups:who:10 holds them out together",
+        "each value has several rows (distinguished by 'visit'): --folds groups:who:10 holds the rows of a value out "
+        "together",
     )
     assert found.options == ("--folds groups:who:10",)
     assert (found.n, found.p, found.folds, found.refused) == (240, 2, 10, "")

@@ -136,7 +136,7 @@ def test_a_truncated_search_is_no_choice_of_the_procedure(one_se: bool, monkeypa
         return
     assert found.notes == (
         "bootstrap: the time limit was reached after 2 of 3 draws, without 1 draw whose search was stopped early; give "
-        "a smaller grid, a larger gap of the draws, or a longer time limit",
+        "a smaller grid, a larger relative gap for the draws, or a longer time limit",
     )
     budget = replace(question, options=replace(question.options, method="joint", mio_budget=10_000))
     assert choose_models(budget, draws, WHAT, deadline=Deadline(60.0, None)).n_truncated == 0

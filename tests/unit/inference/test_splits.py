@@ -70,7 +70,7 @@ def test_the_record_states_the_tests_and_verify_recomputes_them(name: str) -> No
     assert found == given and found.warnings == record.warnings
     report = sc.verify(found, data)
     assert report.ok, report.failures
-    assert "models that halves of the rows chose" in report.verdict
+    assert "models chosen on halves of the rows" in report.verdict
     assert given.inference.plan.units == ("groups of g" if name == "groups" else "rows")
     assert all(test.term != "x3" for split in given.inference.splits for test in split.tests) or name != "adjust"
     first = given.inference.splits[0]
@@ -249,7 +249,7 @@ def test_models_whose_term_cannot_be_tested_are_counted() -> None:
     assert (term.n_chosen, term.n_tested) == (len(can), sum(can)) and sc.verify(found, frame).ok
     (summary,) = summarise_draws(found)
     stated = f"f in {len(can) - sum(can)} of {len(can)} models"
-    assert f"not testable by the other half, and with the p-value 1 there: {stated}" in summary.lines
+    assert f"terms that the other half cannot test (their p-value is then 1): {stated}" in summary.lines
     assert "tested without the level (missing): f" in summary.lines
     notes = make_publication(found).notes
     assert f"which counts as p = 1: {stated}." in notes and "tests of f leave out the level of missing" in notes

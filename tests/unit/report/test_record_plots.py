@@ -64,10 +64,10 @@ def test_the_cv_error_is_drawn_with_the_bounds_of_its_pieces() -> None:
     pieces = len(record.continuous.pieces)
     line = interval_lines(record)[0]
     assert line.startswith(f"the interval of gamma is split into {pieces} pieces (over all tau); ")
-    assert line.endswith(" of their lower bounds come from training losses alone")
+    assert "; pieces with a lower bound from training losses only: " in line
     unbounded = replace(record.continuous.pieces[0], lower=0.0)
     partly = replace(record.continuous, pieces=(unbounded, *record.continuous.pieces[1:]))
-    assert interval_lines(replace(record, continuous=partly))[0] == f"{line}; 1 have no lower bound above 0"
+    assert interval_lines(replace(record, continuous=partly))[0] == f"{line}; without a lower bound above 0: 1"
     text = report_text(record, "html", "r.json", None, "d.csv")
     assert "every gamma" in text and "of any tau at any gamma from 0.01 to 2" in text
 

@@ -72,7 +72,8 @@ def test_every_command_counts_terms_where_factors_count_as_one() -> None:
     near = near_optimal(given, "5", gamma=0.1, taus=[2], within=0.5, count="factors")
     for shown, words in (
         (record, "tau = 2 terms, gamma = 0.1: predicts"), (record, "best subset of at most 2 terms"),
-        (record, "The terms of the reported model are those of "), (record, "0 in draws without its term"),
+        (record, "Draws that choose exactly the terms of the reported model: "),
+        (record, "0 in draws without its term"),
         (record, "| term or level | draws | frequency |"),
         (record, "| term | coefficient, in units of y per unit of the t"), (record, "\n| c, x | 12 |"),
         (record, "probabilities that a term belongs in"),

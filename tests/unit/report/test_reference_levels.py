@@ -79,7 +79,7 @@ def test_what_is_printed_says_so() -> None:
         (
             ["city=O"],
             {"count": "factors", "force_out": ["city=B"]},
-            "^reference: 'city=B' is forced out, .*; remove .city=O. from --reference; .* instead of 'city=B'",
+            "^reference: 'city=B' is forced out, .*; remove .city=O. from --reference .* instead of 'city=B'",
         ),
         (["city=O"], {"count": "factors", "force_out": ["city=O"]}, "^reference: 'city=O' is forced out, .*; remove"),
         (["ward=a"], {"count": [["ward=a", "x"]]}, "^reference: every row needs exactly one level of 'ward'"),

@@ -466,7 +466,7 @@ def test_warnings_of_a_record_are_issued_too() -> None:
     with pytest.warns(SparseCVWarning, match="'one' is constant") as caught:
         record = sc.solve(frame, "lpsa", gammas=0.1, taus=1, folds=5)
     assert {str(warning.message) for warning in caught} >= set(record.warnings)
-    with pytest.warns(SparseCVWarning, match="; `drop` alley keeps 12 rows$"):
+    with pytest.warns(SparseCVWarning, match="; with `drop` alley, 12 rows remain$"):
         sc.solve(
             frame.head(12).assign(alley=[*range(6), *[None] * 6]), "lpsa", na="drop", gammas=0.1, taus=1, folds="loo"
         )
