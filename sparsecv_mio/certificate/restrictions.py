@@ -1,4 +1,4 @@
-"""The adjustment columns of a record, and the supports that `verify` allows, without code of the search.
+"""Adjustment columns and allowed supports of a record, computed for `verify` without code of the search.
 
 Adjustment columns are in every model, but in no support of the record, and tau does not count them. `reference_levels`
 looks up the reference level of each factor that counts as one feature.

@@ -3,8 +3,8 @@
 The start-up does no numerical work and imports no numerical library. Each command is a function that returns the exit
 code. `COMMANDS` names the module of each function; the module is imported when the command is called. The help of a
 command ends with its exit codes, which are defined next to the function (for example `SOLVE_CODES`). For a group of
-commands, the module has a typer app `NAME_app` instead of a function. Optional folders register their commands
-(:mod:`sparsecv_mio.satellites`).
+commands, the module has a group of the package click, `NAME_app`, instead of a function. Optional folders register
+their commands (:mod:`sparsecv_mio.satellites`).
 """
 
 from __future__ import annotations

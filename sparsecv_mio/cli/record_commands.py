@@ -372,8 +372,8 @@ def _describe_read_lines(new: NewRows) -> list[str]:
     lines = ",".join(filter(None, (new.skipped_lines, new.read_lines)))
     verb = "are" if "," in new.read_lines or ":" in new.read_lines else "is"
     return [
-        f"{name_lines(new.read_lines)} of this file {verb} read as data, although lines with these numbers were "
-        f"skipped in the data of the record; to skip them here too, give --skip-lines {lines}"
+        f"{name_lines(new.read_lines)} of this file {verb} read as data, but the data of the record skipped the same "
+        f"line numbers; to skip them here too, give --skip-lines {lines}"
     ]
 
 

@@ -202,7 +202,7 @@ def print_bounds(
     brief: bool = False,
     full: bool = False,
     seconds: float | None = None,
-    estimated_at: str = "the solutions of the relaxations, cut to the bounds of each fold",
+    estimated_at: str = "the solutions of the relaxations, moved into the bounds of each fold",
 ) -> None:
     """Print the interval of the minimum CV error, and that of the best gamma for every tau.
 

@@ -4,11 +4,11 @@ With few columns there are usually two phases: first trees of the full data, the
 attempts come first. If there are many small folds, one tree for all folds of a gamma comes between the two phases.
 
 If the first trees of the full data take long, work that may exclude pairs (tau, gamma) comes before trees of all folds.
-The order then bounds the folds of all pairs that are not excluded. Trees of single folds follow, first for the pair
-with the best estimate at that moment (the winner), until every fold of this pair has a tree. The other pairs follow,
-gamma by gamma, in the order of the estimates. Under a time limit, short trees of the full data come before all other
-work. If the proof for all pairs is not expected to fit into the time limit, the order uses the last part of the time to
-raise the smallest lower bounds.
+The order then computes bounds for the folds of all pairs that are not excluded. Trees of single folds follow, first for
+the pair with the best estimate at that moment (the winner), until every fold of this pair has a tree. The other pairs
+follow, gamma by gamma, in the order of the estimates. Under a time limit, short trees of the full data come before all
+other work. If the proof for all pairs is not expected to fit into the time limit, the order uses the last part of the
+time to raise the smallest lower bounds.
 
 The function `_phases` has the conditions of all phases.
 """

@@ -727,8 +727,8 @@ def test_lines_that_a_record_skips_are_skipped_only_where_the_file_needs_it(tmp_
     capsys.readouterr()
     for file, options, n_lines, said, unsaid in (
         (data, [], 13, "warning: skipped in this file: lines 2,15; the data of", "is read as data"),
-        (longer, [], 17, "line 15 of this file is read as data, although", "line 2 of"),
-        (new, [], 5, "line 2 of this file is read as data, although", "15"),
+        (longer, [], 17, "line 15 of this file is read as data, but", "line 2 of"),
+        (new, [], 5, "line 2 of this file is read as data, but", "15"),
         (new, ["--skip-lines", "2"], 4, "3 rows predicted", "skipped"),
     ):
         assert run(["predict", str(record), str(file), *options]) == 0
