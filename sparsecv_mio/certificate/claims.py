@@ -203,10 +203,6 @@ def _mae(checks: Checks, record: Record, said: float, plan: FoldPlan) -> None:
     checks.require(inside, "mae", f"is {said!r}, but the errors of the folds imply a value from {least!r} to {most!r}")
 
 
-def _true_or_false(mark: bool) -> str:
-    return "true" if mark else "false"
-
-
 def _null(value: object) -> str:
     return "is null, but this record must have the field" if value is None else "is given although it was not requested"
 
@@ -251,7 +247,7 @@ def _table(checks: Checks, record: Record) -> None:
         checks.require(0 <= row.folds_decided <= row.folds, f"{place}folds_decided", "is out of range")
         checks.require_between(f"{place}cv_error", row.cv_error, row.lower, row.upper, SAME)
         open_folds = row.folds_decided < row.folds
-        words = f"is {_true_or_false(row.estimate)} although {row.folds_decided} of {row.folds} folds are solved"
+        words = f"is {str(row.estimate).lower()} although {row.folds_decided} of {row.folds} folds are solved"
         checks.require(row.estimate == open_folds, f"{place}estimate", words)
         bounded = open_folds or math.isfinite(row.upper)
         checks.require(bounded, f"{place}upper", "is unknown although every fold of the pair is solved")

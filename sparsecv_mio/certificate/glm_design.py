@@ -360,7 +360,8 @@ class GlmDesign(Design):
                 continue
             free = [i for i, j in enumerate(available) if j not in inside]
             j = available[max(free, key=lambda i: abs(float(whole.beta[i] * whole.unit[i])))]
-            term = frozenset({j} if self.allowed is None else self.allowed.find_term_columns(j))
+            terms = () if self.allowed is None else self.allowed.terms
+            term = frozenset(next((term.columns for term in terms if j in term.columns), (j,)))
             waiting += [(inside | term, outside, whole), (inside, outside | term, whole)]
 
     def full_data_obstacle(self, taus: Sequence[int], gammas: int) -> str:

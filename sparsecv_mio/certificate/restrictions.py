@@ -135,10 +135,6 @@ class AllowedSupports:
         chosen = set(support)
         return sum(min(len(chosen.intersection(term.columns)), term.count) for term in self.terms)
 
-    def find_term_columns(self, column: int) -> tuple[int, ...]:
-        """Return the columns that enter together with a column."""
-        return next(term.columns for term in self.terms if column in term.columns)
-
     @cached_property
     def _possible(self) -> frozenset[int]:
         return frozenset(j for term in self.terms for j in term.columns)

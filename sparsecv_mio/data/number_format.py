@@ -35,11 +35,6 @@ class NumberFormat(NamedTuple):
     decimal: str
     thousands: str | None
 
-    @property
-    def has_groups(self) -> bool:
-        """True if a mark groups digits."""
-        return self.thousands not in (None, NONE)
-
     def describe_change(self, now: NumberFormat) -> str:
         """Return the keywords that request this format instead of another one."""
         changed = [f'decimal="{self.decimal}"'] if self.decimal != now.decimal else []
@@ -89,7 +84,7 @@ def parse_texts(texts: Any, number_format: NumberFormat = POINT) -> FloatArray:
 
     texts = compute.utf8_trim_whitespace(make_text_array(texts) if isinstance(texts, Sequence) else texts)
     decimal, thousands = number_format
-    if number_format.has_groups:
+    if thousands not in (None, NONE):
         mark = f"[{re.escape(SAME.get(str(thousands), str(thousands)))}]"
         grouped = rf"^[+-]?[1-9]\d{{0,2}}(?:{mark}\d{{3}})+(?:{re.escape(decimal)}\d*)?$"
         plain = compute.replace_substring_regex(texts, mark, "")

@@ -262,7 +262,8 @@ def _order_by_name(columns: Sequence[RawColumn], sorted_by_target: bool) -> Time
             continue
         within = [column for column in columns if column is not times and WITHIN.fullmatch(column.name)]
         for within_year in within if YEAR.fullmatch(times.name) else []:
-            if _is_growing(_together(times.numbers, within_year.numbers), 1.0):
+            parts = within_year.numbers
+            if _is_growing(times.numbers * (np.ptp(parts) + 1.0) + (parts - parts.min()), 1.0):  # by year, then by part
                 return TimeOrder(times.name, f"increases from row to row together with {within_year.name!r}")
         if _is_growing(times.numbers, 1.0) and not sorted_by_target:
             return TimeOrder(times.name, "has a name that suggests a time, and increases from row to row")
@@ -273,11 +274,6 @@ def _is_growing(numbers: FloatArray, share: float) -> bool:
     """Return True if numbers never fall from row to row, and rise in at least this share of the steps."""
     steps = np.diff(numbers)
     return bool(np.all(steps >= 0.0) and np.mean(steps > 0.0) >= share) if len(steps) else False
-
-
-def _together(years: FloatArray, parts: FloatArray) -> FloatArray:
-    """Return numbers that increase with the year and, within a year, with its part."""
-    return years * (np.ptp(parts) + 1.0) + (parts - parts.min())
 
 
 def _likeness(target: FloatArray) -> float:

@@ -39,16 +39,23 @@ from sparsecv_mio.search.answer.answer_fits import LITTLE_WORK, AnswerFits, make
 from sparsecv_mio.search.answer.quick_answer import select_on_all_rows
 from sparsecv_mio.search.answer.result import data_info, fitted_row, target_info
 from sparsecv_mio.search.deadline import Deadline, require_prepared_data, run_within_limit
-from sparsecv_mio.search.every_gamma.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, TrainingSets
+from sparsecv_mio.search.every_gamma.gamma_fits import (
+    ROUNDED,
+    Envelope,
+    FitsAtLam,
+    FitsOverGamma,
+    TrainingSets,
+    first_grid,
+    geometric_mean,
+)
 from sparsecv_mio.search.every_gamma.gamma_lists import BestOverGamma, EndLists, Lister
-from sparsecv_mio.search.every_gamma.gamma_partition import NARROWEST, ROUNDED, first_grid, geometric_mean
 from sparsecv_mio.search.first_use import make_first_use, start_clock
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.trees.subsets import FIRST_LOOK, FIRST_NODES, ROUND_GROWTH, UNLIMITED, BestSubset
 from sparsecv_mio.trees.without_ridge import standardize_and_check
-from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.units import NARROWEST, TIE_RTOL
 
 if TYPE_CHECKING:
     import pandas as pd

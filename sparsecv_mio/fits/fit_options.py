@@ -393,18 +393,5 @@ def check_lists(how: PathOptions, who: str) -> None:
             f"count: requires loss squared with {who}, not {how.loss}; leave this option out "
             "to list models that may have single levels of a factor"
         )
-    check_forcing(replace(how.restrictions, count=()), who)
-
-
-def check_forcing(restrictions: Restrictions, who: str) -> None:
-    """Raise `BadInput` for restrictions other than features forced in or out and adjustment columns.
-
-    Parameters
-    ----------
-    restrictions : Restrictions
-        Restrictions.
-    who : str
-        Name of the feature that does not support them, for the error message.
-    """
-    for kind in restrictions.side_constraints[:1]:
+    for kind in replace(how.restrictions, count=()).side_constraints[:1]:
         raise BadInput(f"{kind}: not supported with {who}, which support only force_in, force_out and adjust")

@@ -481,11 +481,6 @@ class ModelTask:
         """Number of columns."""
         return self.scaled.q
 
-    @property
-    def widest_coefficient_range(self) -> float:
-        """Width of the widest range of a scaled coefficient; 0 without columns, inf if one is not bounded."""
-        return float(np.max(self.hi - self.lo, initial=0.0))
-
     def magnify(self, factor: float) -> ModelTask:
         """Return the task with u multiplied by `factor` and phi by its square, for solvers with absolute tolerances."""
         return replace(

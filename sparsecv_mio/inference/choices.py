@@ -36,7 +36,7 @@ from sparsecv_mio.errors import BadInput, CorruptStore, OutOfTime
 from sparsecv_mio.files import check_readable, write_text
 from sparsecv_mio.inference.draws import Draw
 from sparsecv_mio.model_space import GammaInterval
-from sparsecv_mio.parallel import Processes, shared_object
+from sparsecv_mio.parallel import WAITS, Processes, shared_object
 from sparsecv_mio.search.api import answer, start_question_clock
 from sparsecv_mio.search.deadline import GRACE, Deadline
 from sparsecv_mio.search.observers import Progress
@@ -47,7 +47,6 @@ from sparsecv_mio.words import Method, Model
 
 MIN_PROCESS_SECONDS = 20.0  # minimum remaining work in seconds for which processes are started, which takes seconds
 MIN_DRAW_SECONDS = 10.0  # seconds that a draw may take even if half of the remaining time is less
-POLL_SECONDS = 0.1  # seconds between two looks at Ctrl-C and at the clock
 LATE_SECONDS = 2.0  # seconds after the limit in which a process may return its answer
 MORE_DRAWS = "give a smaller grid, a larger relative gap for the draws, or a longer time limit"
 STORE_SCHEMA = "sparsecv-draws/1"
@@ -385,7 +384,7 @@ def _choose_in_processes(
             while waiting and len(flying) < n_processes:
                 draw = waiting.pop()
                 flying[processes.submit(_choose_in_worker, draw, seconds)] = draw
-            done, _ = wait(flying, POLL_SECONDS, FIRST_COMPLETED)
+            done, _ = wait(flying, WAITS, FIRST_COMPLETED)
             if deadline.stop.is_set() or time.monotonic() > deadline.at + LATE_SECONDS:
                 return
             for future in done:

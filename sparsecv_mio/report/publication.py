@@ -55,7 +55,6 @@ LIBRARIES = {"python": "Python", "numpy": "NumPy", "scipy": "SciPy", "numba": "N
 TEXTS = ("caption", "notes", "methods", "results")
 MAX_LISTED_GAMMAS = 5  # ridge weights that a text lists; it gives the range of more
 LEAST_WIDTH = 1e-3  # width of an interval over its estimate, up to which it adds decimals
-EQUAL_RATIO_RTOL = 1e-6  # relative difference up to which ratios of ridge weights are equal
 
 
 def make_publication(record: Record, data: Dataset | None = None) -> Publication:
@@ -431,7 +430,7 @@ def _describe_gammas(record: Record) -> str:
     if len(gammas) <= MAX_LISTED_GAMMAS:
         return f"{len(gammas)} ridge weights γ ({', '.join(listed)})"
     steps = np.diff(np.log([gamma for gamma in gammas if gamma > 0.0]))
-    is_geometric = gammas[0] > 0.0 and np.ptp(steps) <= EQUAL_RATIO_RTOL
+    is_geometric = gammas[0] > 0.0 and np.ptp(steps) <= record_words.EQUAL_RATIOS
     return f"{len(gammas)} ridge weights γ from {low} to {high}{' with equal ratios' if is_geometric else ''}"
 
 

@@ -651,11 +651,6 @@ class TermTree(RestrictedTree):
         """Cutoff on the objective."""
         return self.limit
 
-    def take_found_supports(self) -> list[int]:
-        """Return the supports found since the last call."""
-        met, self.met = self.met, []
-        return met
-
     def _may_hold_support(self, inside: int, free: int) -> bool:
         return self.family.count(inside | free) >= self.family.tau
 
@@ -744,7 +739,7 @@ class TermsBelow:
             self._tree = TermTree(self.form, family, self._constraints, limit)
         tree = self._tree
         tree.process_nodes(tree.nodes + min(nodes, TERM_SLICE), self.is_expired)
-        met = tree.take_found_supports()
+        met, tree.met = tree.met, []
         if tree.is_finished:
             self._spent, self._tree, self._left = self.nodes, None, self._left[1:]
         return self._encode_supports(met)

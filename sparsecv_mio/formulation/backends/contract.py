@@ -212,7 +212,7 @@ class _Pass:
         if answer.certified:
             return dual, answer.raw_status
         why = "a few rows have nearly all the weight" if task.scaled.has_uneven_weights else ""
-        if task.widest_coefficient_range > REACH:
+        if np.max(task.hi - task.lo, initial=0.0) > REACH:
             why = "columns are too collinear for this gamma"
         if why and math.isfinite(dual):
             return -math.inf, f"{answer.raw_status}; its lower bound is not used, because {why}"

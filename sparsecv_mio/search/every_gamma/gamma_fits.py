@@ -39,6 +39,42 @@ from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, 
 from sparsecv_mio.thresholds import LARGEST_BYTES
 
 BACKWARD_ERROR = 16.0  # backward error of a factorisation over (columns times rounding of the moments), with a margin
+FIRST_RATIO = 1.4  # ratio of the ends of the first intervals
+ROUNDED = "on a part of the interval, rounding errors exceed the gap, so that part is not certified; give a larger gap"
+
+
+def first_grid(ends: tuple[float, float]) -> list[float]:
+    """Return the ends of the first intervals; successive ends have a ratio of at most `FIRST_RATIO`.
+
+    Parameters
+    ----------
+    ends : two floats
+        Ends of the whole interval.
+
+    Examples
+    --------
+    >>> first_grid((1.0, 1.69))
+    [1.0, 1.3, 1.69]
+    """
+    steps = max(1, int(np.ceil(np.log(ends[1] / ends[0]) / np.log(FIRST_RATIO))))
+    inner = np.geomspace(*ends, steps + 1)[1:-1]
+    return [ends[0], *(float(lam) for lam in inner), ends[1]]
+
+
+def geometric_mean(low: float, high: float) -> float:
+    """Return the point at which an interval of lam is divided: the middle of its logarithms.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends of the interval.
+
+    Examples
+    --------
+    >>> geometric_mean(1.0, 4.0)
+    2.0
+    """
+    return float(np.sqrt(low) * np.sqrt(high))
 
 
 @dataclass(frozen=True, eq=False)

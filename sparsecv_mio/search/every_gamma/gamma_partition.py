@@ -27,12 +27,15 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.model_space import GammaInterval
 from sparsecv_mio.search.deadline import GRACE, Deadline, require_prepared_data, run_within_limit
 from sparsecv_mio.search.every_gamma.gamma_fits import (
+    ROUNDED,
     Envelope,
     FitsAtLam,
     FitsOverGamma,
     RowFits,
     TrainingSets,
     find_run_starts,
+    first_grid,
+    geometric_mean,
 )
 from sparsecv_mio.search.observers import Progress, Reporter
 from sparsecv_mio.search.question import Question
@@ -41,9 +44,6 @@ from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, MODEL_SHARE, NARROW
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.every_gamma.gamma_lists import EndLists
-
-
-FIRST_RATIO = 1.4  # ratio of the ends of the first intervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,40 +295,6 @@ class GammaPartition:
         return Piece(size, low, high, max(bound, 0.0)), guess
 
 
-def first_grid(ends: tuple[float, float]) -> list[float]:
-    """Return the ends of the first intervals; successive ends have a ratio of at most `FIRST_RATIO`.
-
-    Parameters
-    ----------
-    ends : two floats
-        Ends of the whole interval.
-
-    Examples
-    --------
-    >>> first_grid((1.0, 1.69))
-    [1.0, 1.3, 1.69]
-    """
-    steps = max(1, int(np.ceil(np.log(ends[1] / ends[0]) / np.log(FIRST_RATIO))))
-    inner = np.geomspace(*ends, steps + 1)[1:-1]
-    return [ends[0], *(float(lam) for lam in inner), ends[1]]
-
-
-def geometric_mean(low: float, high: float) -> float:
-    """Return the point at which an interval of lam is divided: the middle of its logarithms.
-
-    Parameters
-    ----------
-    low, high : float
-        Ends of the interval.
-
-    Examples
-    --------
-    >>> geometric_mean(1.0, 4.0)
-    2.0
-    """
-    return float(np.sqrt(low) * np.sqrt(high))
-
-
 def least_of_greater(lines: FloatArray) -> float:
     """Return the smallest value on [0, 1] of the larger of two lines.
 
@@ -498,7 +464,6 @@ def coarse_first(count: int) -> list[int]:
 
 
 MOST_PIECES = 20_000  # pieces to visit; if rounding errors exceed the gap, division would never end
-ROUNDED = "on a part of the interval, rounding errors exceed the gap, so that part is not certified; give a larger gap"
 
 
 def solve_interval(running: IntervalSearch, at: Callable[[float, Deadline], Record]) -> Record:

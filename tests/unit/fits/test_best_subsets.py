@@ -27,7 +27,7 @@ from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.problem.refit import RowFit, refit_squares
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.every_gamma.gamma_partition import ROUNDED
+from sparsecv_mio.search.every_gamma.gamma_fits import ROUNDED
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.units import TIE_RTOL
 
