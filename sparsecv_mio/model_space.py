@@ -1125,6 +1125,33 @@ def size_out_of_range(size: str, p: int) -> BadInput:
     return BadInput(f"{size} is out of range; give a number from 0 to {p}, as there are {p} feature(s)")
 
 
+def check_grid(gammas: Sequence[float], taus: Sequence[int], p: int) -> None:
+    """Check the ridge weights and sizes of a grid.
+
+    Parameters
+    ----------
+    gammas : sequence of float
+        Ridge weights.
+    taus : sequence of int
+        Sizes.
+    p : int
+        Number of features.
+
+    Raises
+    ------
+    BadInput
+        If the grid is empty, a gamma is neither 0 nor in 1e-300 .. 1e300, or a tau is not an integer in 0 .. p.
+    """
+    if len(gammas) == 0 or len(taus) == 0:
+        raise BadInput("the grid is empty; give at least one gamma and one tau")
+    for gamma in gammas:
+        if not (gamma == 0.0 or GAMMA_RANGE[0] <= gamma <= GAMMA_RANGE[1]):
+            raise BadInput(f"gamma {gamma:g} is out of range; give 0, or a number from 1e-300 to 1e300")
+    for tau in taus:
+        if not 0 <= tau <= p or tau != int(tau):
+            raise size_out_of_range(f"tau {tau}", p)
+
+
 def text_of_gammas(values: Iterable[float]) -> str:
     """Return ridge weights as a text that `gammas` parses, to four digits.
 

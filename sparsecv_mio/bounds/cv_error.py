@@ -36,7 +36,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput, Contradiction
-from sparsecv_mio.model_space import size_out_of_range
+from sparsecv_mio.model_space import check_grid
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
 from sparsecv_mio.thresholds import FEW_FOLDS, SMOOTH_COLUMNS
@@ -349,7 +349,7 @@ class AllFolds:
         taus: Sequence[int],
         hooks: BoundsHooks,
     ) -> None:
-        _check_grid(data, gammas, taus)
+        check_grid(gammas, taus, data.dataset.p)
         check_independent(data, gammas, most_columns(data, max(taus)), folds)
         self.data, self.folds, self.hooks = data, folds, hooks
         self.gammas, self.taus = tuple(map(float, gammas)), tuple(map(int, taus))
@@ -361,18 +361,7 @@ class AllFolds:
         self.near: list[FloatArray | None] = []
         self.lower_on_all_rows: list[FloatArray] = []
 
-    def make_bounds_table(self, threads: int | None) -> BoundsTable:
-        """Return the table of certified intervals."""
-        self._process_folds(self._bound_fold, threads)
-        self._training_loss()
-        return self.table
-
-    def make_printed_table(self, threads: int | None) -> PrintedTable:
-        """Return the table of the paper's bounds, which need incumbents only."""
-        self._process_folds(self._apply_printed_formula, threads)
-        return self.table.ends_alone()
-
-    def _process_folds(self, put: Put, threads: int | None) -> None:
+    def process_folds(self, put: Put, threads: int | None) -> None:
         """Process all rows together, then every fold."""
         self._all_rows()
         sources: Iterable[tuple[int, TrainingMoments | None]] = (
@@ -432,15 +421,17 @@ class AllFolds:
             put(g, fold, here)
             self.table.seconds[g] += time.perf_counter() - begin
 
-    def _apply_printed_formula(self, g: int, fold: int, here: FoldBounds | WideFold) -> None:
+    def apply_printed_formula(self, g: int, fold: int, here: FoldBounds | WideFold) -> None:
+        """Write the bounds of the paper on a fold at a gamma."""
         ends = printed_ends(here, self.taus)
         for place, column in enumerate((self.table.lower, self.table.upper, self.table.estimate)):
             column[g, :, fold] = ends[:, place]
 
-    def _bound_fold(self, g: int, fold: int, here: FoldBounds | WideFold) -> None:
+    def bound_fold(self, g: int, fold: int, here: FoldBounds | WideFold) -> None:
+        """Write the certified bounds on a fold at a gamma."""
         self.table.put(g, fold, here.numbers(self.taus))
 
-    def _training_loss(self) -> None:
+    def use_training_loss(self) -> None:
         """Raise lower bounds by the training-loss bound, from bounds on all rows and the incumbents of the folds."""
         every = self.folds.scores_all_left_out
         for g in range(len(self.lower_on_all_rows)):
@@ -553,7 +544,10 @@ def compute_bounds(
     >>> table.cv_interval(0, 1).lower <= table.cv_estimate(0, 1) * 1.5
     True
     """
-    return AllFolds(data, folds, gammas, taus, hooks).make_bounds_table(threads)
+    every = AllFolds(data, folds, gammas, taus, hooks)
+    every.process_folds(every.bound_fold, threads)
+    every.use_training_loss()
+    return every.table
 
 
 def printed_bounds(
@@ -582,18 +576,9 @@ def printed_bounds(
     """
     if 0.0 in gammas:
         raise BadInput("gamma 0: the formula as printed divides by gamma; give gammas above 0, or --bounds safe")
-    return AllFolds(data, folds, gammas, taus, hooks).make_printed_table(threads)
-
-
-def _check_grid(data: StandardData, gammas: Sequence[float], taus: Sequence[int]) -> None:
-    if len(gammas) == 0 or len(taus) == 0:
-        raise BadInput("the grid is empty; give at least one gamma and one tau")
-    for gamma in gammas:
-        if not (gamma >= 0.0 and np.isfinite(gamma)):
-            raise BadInput(f"gamma {gamma} is out of range; give a positive number, or 0")
-    for tau in taus:
-        if not 0 <= tau <= data.dataset.p:
-            raise size_out_of_range(f"tau {tau}", data.dataset.p)
+    every = AllFolds(data, folds, gammas, taus, hooks)
+    every.process_folds(every.apply_printed_formula, threads)
+    return every.table.ends_alone()
 
 
 def bound_smooth_cv_errors(

@@ -169,7 +169,7 @@ def near(
     it is certified that no such set is missing. The command also prints the features that all models or no model
     contain, and the pairs of features by which two listed models differ.
     """
-    ridge_weight = _gamma_of_near(gamma)
+    ridge_weight = None if gamma is None else one_gamma(gamma)
     session.check_outputs({"--json": json}, [data])
     with session.stop_on_interrupt() as stop:
         from sparsecv_mio.fits.fit_options import NearOptions
@@ -201,15 +201,6 @@ def near(
         record, lambda screen: print_near_optimal(screen, record, brief=quiet, full=full), json, quiet,
         warnings=session.describe_separated_rows(dataset, plan, id),
     )  # fmt: skip
-
-
-def _gamma_of_near(text: str | None) -> float | None:
-    """Return the ridge weight of `near`; None if cross-validation chooses it."""
-    gammas = [None] if text is None else model_space.gammas(text)
-    if len(gammas) > 1:
-        advice = "give one gamma, or leave the option out to use the best gamma"
-        raise BadInput(f"--gamma: {len(gammas)} ridge weights are given, but near needs one; {advice}")
-    return gammas[0]
 
 
 @with_declared_options(forced=options.FORCING, node_limit=options.LIMITS)

@@ -10,8 +10,6 @@ from typing import Any, Self
 
 from sparsecv_mio.certificate.parts import GridRequest, Side
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.loss_targets import prepare_for_loss
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.declared_options import check_whole, settle_options
 from sparsecv_mio.errors import BadInput, SparseCVWarning
@@ -21,13 +19,14 @@ from sparsecv_mio.model_space import COEF_BOUNDS, NONE, RESTRICTIONS, Restrictio
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
 from sparsecv_mio.search.options import (
     ONLY_FORCING,
+    GridOptions,
+    ModelOptions,
     check_formulation,
     check_limits,
     parse_solver_options,
-    with_keywords,
 )
-from sparsecv_mio.targets import DEFAULT_LOSS, REASONS, Loss, TargetColumns, find_losses_of_option
-from sparsecv_mio.words import NATIVE, By, ClassWeight, Intercept, Scale
+from sparsecv_mio.targets import REASONS, find_losses_of_option
+from sparsecv_mio.words import NATIVE, By, Intercept
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class SideOptions(Restrictions):
 
 
 @dataclass(frozen=True)
-class FitOptions:
+class FitOptions(ModelOptions):
     """Options for solving one mixed-integer optimisation problem (MIO) on all rows; checked when made, and immutable.
 
     Attributes
@@ -99,10 +98,6 @@ class FitOptions:
         Name of one of the backend's models; its first by default.
     solver_option : mapping or sequence of str
         Options of the backend's solver by its own names.
-    scale : {"length", "variance", "none"}
-        Scale of columns in the penalty.
-    intercept : {"fold", "global", "none"}
-        Kind of intercept; on all rows `fold` and `global` are the same.
     limits : Limits, optional
         Gap, seconds, nodes, threads, log; a gap of 1e-7 and one thread by default.
     side : SideOptions, optional
@@ -112,18 +107,6 @@ class FitOptions:
     assume_box : float, optional
         Bound M: coefficients are assumed to lie in [-M, M], in the units of the file. The lower bound, and the proof,
         then hold for such models only, and the record states this. For the native backend, without side constraints.
-    loss : {"squared", "logistic", "poisson"}
-        Loss; `logistic` for a target of two classes.
-    positive : str, optional
-        Class that is coded as 1, with `loss="logistic"`.
-    class_weight : "balanced", optional
-        Weighting that gives both classes the same total weight, with `loss="logistic"`.
-    exposure : str, optional
-        Column of exposures, with `loss="poisson"`.
-    offset : str, optional
-        Column that is added to the linear predictor, with `loss="logistic"` or `loss="poisson"`.
-    trials : str, optional
-        Column with the numbers of trials, with `loss="logistic"` and a target that counts the successes of each row.
 
     Raises
     ------
@@ -139,18 +122,10 @@ class FitOptions:
     backend: str = NATIVE
     formulation: str | None = None
     solver_option: tuple[str, ...] = ()
-    scale: Scale = Scale.LENGTH
-    intercept: Intercept = Intercept.FOLD
     limits: Limits | None = None
     side: SideOptions | None = None
     start: Sequence[str] | None = None
     assume_box: float | None = None
-    loss: Loss = DEFAULT_LOSS
-    positive: str | None = None
-    class_weight: ClassWeight | None = None
-    exposure: str | None = None
-    offset: str | None = None
-    trials: str | None = None
 
     @classmethod
     def of(cls, **words: Any) -> FitOptions:
@@ -175,10 +150,6 @@ class FitOptions:
             if not self.loss.is_quadratic:
                 raise BadInput(f"loss {self.loss}: not supported with assume-box; leave assume-box out")
             self._check_box(self.assume_box)
-
-    def in_classes(self, dataset: Dataset) -> Dataset:
-        """Return the data as they are fitted: a target of 0 and 1 with class weights, or counts, with offsets."""
-        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, TargetColumns.from_fields(self))
 
     def _check_box(self, end: float) -> None:
         if not (math.isfinite(end) and end > 0.0):
@@ -213,35 +184,15 @@ def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> Non
 
 
 @dataclass(frozen=True)
-class PathOptions:
+class PathOptions(GridOptions):
     """Options for the best subsets of every size; checked when made, and immutable.
 
     Attributes
     ----------
-    scale : {"length", "variance", "none"}
-        Scale of columns in the penalty.
-    intercept : {"fold", "global", "none"}
-        Kind of intercept; on all rows `fold` and `global` are the same.
     gap : float
         Relative gap at which a fit counts as proved.
-    time_limit : float, optional
-        Time limit in seconds; the present result is then returned with valid bounds, at most a second later.
     threads : int, optional
         Number of threads, stored in the record; the trees of a path use one thread.
-    restrictions : Restrictions
-        Restrictions on every subset.
-    loss : {"squared", "logistic", "poisson"}
-        Loss; `logistic` for a target of two classes, without restrictions except forced features.
-    positive : str, optional
-        Class that is coded as 1, with `loss="logistic"`.
-    class_weight : "balanced", optional
-        Weighting that gives both classes the same total weight, with `loss="logistic"`.
-    exposure : str, optional
-        Column of exposures, with `loss="poisson"`.
-    offset : str, optional
-        Column that is added to the linear predictor, with `loss="logistic"` or `loss="poisson"`.
-    trials : str, optional
-        Column with the numbers of trials, with `loss="logistic"` and a target that counts the successes of each row.
 
     Raises
     ------
@@ -254,23 +205,7 @@ class PathOptions:
     1e-07
     """
 
-    scale: Scale = Scale.LENGTH
-    intercept: Intercept = Intercept.FOLD
     gap: float = 1e-7
-    time_limit: float | None = None
-    threads: int | None = None
-    restrictions: Restrictions = NONE
-    loss: Loss = DEFAULT_LOSS
-    positive: str | None = None
-    class_weight: ClassWeight | None = None
-    exposure: str | None = None
-    offset: str | None = None
-    trials: str | None = None
-
-    @classmethod
-    def of(cls, **words: Any) -> Self:
-        """Return options from keywords given as text."""
-        return with_keywords(cls(), words, "of")
 
     @classmethod
     def of_record(cls, record: Record, seconds: float) -> Self:
@@ -284,15 +219,6 @@ class PathOptions:
     def __post_init__(self) -> None:
         settle_options(self)
         check_loss(self, self.restrictions)
-
-    def in_classes(self, dataset: Dataset) -> Dataset:
-        """Return the data as they are fitted: a target of 0 and 1 with class weights, or counts, with offsets."""
-        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, TargetColumns.from_fields(self))
-
-    def by_names(self, dataset: Dataset) -> Self:
-        """Return the same options with restrictions by the names of the data."""
-        restrictions = self.restrictions.resolve_names(dataset.names, self.intercept is not Intercept.NONE)
-        return replace(self, restrictions=restrictions)
 
     def request(self, gammas: Iterable[float], taus: Iterable[int]) -> GridRequest:
         """Return the request in the form of a record.

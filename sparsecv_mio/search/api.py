@@ -120,7 +120,7 @@ def answer(question: Question, deadline: Deadline | None = None) -> Record:
     deadline = deadline or start_question_clock(question)
     if options.stability == NESTED:
         return search_with_nested_weight(question, deadline)
-    question = replace(question, options=options.within(question.dataset))
+    question = replace(question, options=options.by_names(question.dataset))
     if every is not None:
         return _solve_interval(question, every, grid, deadline)
     record = (_solve_fold_specific_data if question.options.within_folds else _solve_grid)(question, grid, deadline)
@@ -143,7 +143,7 @@ def start_question_clock(question: Question) -> Deadline:
         answer(question, Deadline(None, stop))
 
     def check() -> None:
-        given = options.within(question.dataset)
+        given = options.by_names(question.dataset)
         if not options.by_folds:  # which change the data
             grid = question.grid()[1]
             standardize_and_check(question.dataset, given, grid.gammas.tolist(), grid.taus.tolist(), question.folds)

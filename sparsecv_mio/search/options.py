@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sparsecv_mio.certificate.parts import SearchRequest
 from sparsecv_mio.data.dataset import Dataset
@@ -241,8 +241,8 @@ RULES = (
 
 
 @dataclass(frozen=True)
-class SearchOptions:
-    """The options of a search over a grid. They are checked when the object is built, and cannot be changed.
+class ModelOptions:
+    """The units of the penalty, the intercept, and the loss with the columns of its target, for all fits of models.
 
     Attributes
     ----------
@@ -264,8 +264,61 @@ class SearchOptions:
         Column that is added to the linear predictor, for logistic and Poisson loss.
     trials : str, optional
         Column with the numbers of trials, for logistic loss and a target that counts the successes of each row.
+    """
+
+    scale: Scale = Scale.LENGTH
+    intercept: Intercept = Intercept.FOLD
+    loss: Loss = DEFAULT_LOSS
+    positive: str | None = None
+    class_weight: ClassWeight | None = None
+    exposure: str | None = None
+    offset: str | None = None
+    trials: str | None = None
+
+    def in_classes(self, dataset: Dataset) -> Dataset:
+        """Return the data with the target of the loss: 0 and 1 with class weights, or counts, with offsets."""
+        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, TargetColumns.from_fields(self))
+
+
+@dataclass(frozen=True)
+class GridOptions(ModelOptions):
+    """Options of functions of a grid of (tau, gamma) pairs.
+
+    Attributes
+    ----------
     gap : float
-        Relative gap between the bounds on the minimum CV error at which the search ends; 0 solves every subproblem.
+        Relative gap between the bounds at which the search of a minimum ends; 0 solves every subproblem.
+    time_limit : float, optional
+        Time limit in seconds. The best answer so far is then returned with valid bounds, at most one second after the
+        limit (:mod:`sparsecv_mio.search.deadline`).
+    threads : int, optional
+        Number of threads; all cores by default.
+    restrictions : Restrictions
+        Restrictions on the features of every model; each field may also be given by keyword.
+    """
+
+    gap: float = 1e-4
+    time_limit: float | None = None
+    threads: int | None = None
+    restrictions: Restrictions = NONE
+
+    @classmethod
+    def of(cls, **words: Any) -> Self:
+        """Return options from values by field, which may be text and may include fields of `Restrictions`."""
+        return with_keywords(cls(), words, "of")
+
+    def by_names(self, dataset: Dataset) -> Self:
+        """Return the same options with restrictions that name columns of the data."""
+        restrictions = self.restrictions.resolve_names(dataset.names, self.intercept is not Intercept.NONE)
+        return replace(self, restrictions=restrictions)
+
+
+@dataclass(frozen=True)
+class SearchOptions(GridOptions):
+    """The options of a search over a grid. They are checked when the object is built, and cannot be changed.
+
+    Attributes
+    ----------
     one_se : bool
         True to report and refit the pair of the one-standard-error rule.
     stability : float, "nested" or tuple of float, optional
@@ -277,11 +330,6 @@ class SearchOptions:
         (:mod:`sparsecv_mio.search.answer.average`).
     own_error : bool
         True to estimate the error of the averaged model too, from an average in each fold.
-    time_limit : float, optional
-        Time limit in seconds. The search returns the best answer so far with valid bounds, at most one second after
-        the limit (:mod:`sparsecv_mio.search.deadline`).
-    threads : int, optional
-        Number of threads; all cores by default.
     method : {"auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent"}
         Order of the search. `rounds` shares work between taus and folds. `joint` solves the pair with the best
         estimate first (:mod:`sparsecv_mio.search.orders.winner_first`). `algorithm1` is Algorithm 1 of Cory-Wright and
@@ -301,8 +349,6 @@ class SearchOptions:
         True to search the gammas between the neighbours of the reported gamma too, at the reported tau. The record has
         the result under `refined`, and the answer remains that of the grid. Deprecated: `gammas="LO..HI"` certifies
         the best gamma of an interval.
-    restrictions : Restrictions
-        Restrictions on the features of every model; each field may also be given by keyword.
     scale_within, na_within : {"all", "folds"}
         Rows from which scales and imputed values are computed: all rows, or the training rows of each fold
         (:mod:`sparsecv_mio.data.rows_of_folds`).
@@ -329,21 +375,10 @@ class SearchOptions:
 (method descent already varies gamma, and method bounds solves no pair)
     """
 
-    scale: Scale = Scale.LENGTH
-    intercept: Intercept = Intercept.FOLD
-    loss: Loss = DEFAULT_LOSS
-    positive: str | None = None
-    class_weight: ClassWeight | None = None
-    exposure: str | None = None
-    offset: str | None = None
-    trials: str | None = None
-    gap: float = 1e-4
     one_se: bool = False
     stability: tuple[float, ...] | str | None = None
     model: Model = Model.PAIR
     own_error: bool = False
-    time_limit: float | None = None
-    threads: int | None = None
     method: Method = Method.AUTO
     backend: str = NATIVE
     formulation: str | None = None
@@ -352,14 +387,8 @@ class SearchOptions:
     refine: bool = False
     sources: tuple[str, ...] = ()
     oracles: tuple[Oracle, ...] | None = None
-    restrictions: Restrictions = NONE
     scale_within: Within = Within.ALL
     na_within: Within = Within.ALL
-
-    @classmethod
-    def of(cls, **words: Any) -> SearchOptions:
-        """Return options from values by field, which may be text and may include fields of `Restrictions`."""
-        return with_keywords(cls(), words, "of")
 
     def __post_init__(self) -> None:
         settle_options(self)
@@ -408,15 +437,6 @@ class SearchOptions:
     def weights(self) -> tuple[float, ...]:
         """Given weights of the instability; empty if nested cross-validation chooses the weight."""
         return self.stability if isinstance(self.stability, tuple) else ()
-
-    def in_classes(self, dataset: Dataset) -> Dataset:
-        """Return the data with the target of the loss: 0 and 1 with class weights, or counts, with offsets."""
-        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, TargetColumns.from_fields(self))
-
-    def within(self, dataset: Dataset) -> SearchOptions:
-        """Return the same options with restrictions that name columns of the data."""
-        restrictions = self.restrictions.resolve_names(dataset.names, self.intercept is not Intercept.NONE)
-        return replace(self, restrictions=restrictions)
 
     def request(self, grid: Grid) -> SearchRequest:
         """Return the requested options as the record stores them."""

@@ -93,7 +93,7 @@ class Question:
         BadInput
             If a number of the grid is out of range or not supported with the options.
         """
-        dataset, within = self.dataset, self.options.within(self.dataset).restrictions
+        dataset, within = self.dataset, self.options.by_names(self.dataset).restrictions
         every = (interval(self.gammas, "gammas") or self.gammas) if isinstance(self.gammas, str) else self.gammas
         if not isinstance(every, GammaInterval):
             grid = Grid.from_request(dataset, self.folds, every, self.taus, within, True, self.options.loss)

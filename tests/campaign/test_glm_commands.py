@@ -290,7 +290,7 @@ def fit(draw: Draw) -> Iterator[str]:
 @command
 def bounds(draw: Draw) -> Iterator[str]:
     """Intervals without branching, of pairs and of every fold."""
-    forced = SearchOptions.of(**draw.words).within(draw.data).restrictions
+    forced = SearchOptions.of(**draw.words).by_names(draw.data).restrictions
     data = standardize(draw.data, draw.how["scale"], draw.how["intercept"], forced, Loss(draw.loss))  # type: ignore[arg-type]
     table = bound_smooth_cv_errors(data, draw.folds, draw.gammas, draw.taus)
     for g, gamma in enumerate(draw.gammas):

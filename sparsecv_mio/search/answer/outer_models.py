@@ -74,7 +74,7 @@ def scored_outside(
     >>> round(scored.error, 6), bool(scored.upper - scored.lower < 1e-12)
     (0.411608, True)
     """
-    options = options.within(training)
+    options = options.by_names(training)
     data = standardize(training, options.scale, options.intercept, options.restrictions, options.loss)
     model = refit_rows(data, slice(0, data.n), data.support_of(support), gamma)
     rows, weights = np.arange(test.n), test.row_weights

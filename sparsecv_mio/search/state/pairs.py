@@ -37,11 +37,11 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored, least_rows
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.model_space import NONE, Restrictions, parse_gammas, parse_taus, size_out_of_range
+from sparsecv_mio.model_space import NONE, Restrictions, check_grid, parse_gammas, parse_taus
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.state.cells import CellTable
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
-from sparsecv_mio.units import CROSSING_RTOL, GAMMA_RANGE, TIE_RTOL
+from sparsecv_mio.units import CROSSING_RTOL, TIE_RTOL
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,14 +76,7 @@ class Grid:
             If the grid is empty, a gamma is neither 0 nor in 1e-300 .. 1e300, a tau is not an integer in 0 .. p, or no
             model of that size satisfies the restrictions.
         """
-        if len(gammas) == 0 or len(taus) == 0:
-            raise BadInput("the grid is empty; give at least one gamma and one tau")
-        for gamma in gammas:
-            if not (gamma == 0.0 or GAMMA_RANGE[0] <= gamma <= GAMMA_RANGE[1]):
-                raise BadInput(f"gamma {gamma:g} is out of range; give 0, or a number from 1e-300 to 1e300")
-        for tau in taus:
-            if not 0 <= tau <= p or tau != int(tau):
-                raise size_out_of_range(f"tau {tau}", p)
+        check_grid(gammas, taus, p)
         restrictions.check_sizes(taus, p)
         unique = sorted(set(float(g) for g in gammas)), sorted(set(int(t) for t in taus))
         return cls(np.array(unique[0]), np.array(unique[1], dtype=np.int64))

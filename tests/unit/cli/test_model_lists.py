@@ -128,7 +128,7 @@ def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ([*NEAR, "--within", "x"], "--within: 'x' is not a number"),
         ([*NEAR, "--within", "inf"], "not a finite number"),
         ([*NEAR, "--most", "0"], "--most: 0 is out of range"),
-        ([*NEAR, "--gamma", "0.1,1"], "--gamma: 2 ridge weights are given, but near needs one"),
+        ([*NEAR, "--gamma", "0.1,1"], "--gamma: '0.1,1' has 2 values, but this command needs one"),
         ([*NEAR, "--tau", "12"], "error: --tau: '12' is out of range; give a number from 0 to 8"),
         ([*NEAR, "--by", "cb"], "--by: unknown word 'cb'"),
         ([*NEAR, "--count", "factors", "--loss", "poisson"], "out to list models that may have single levels of a fac"),
