@@ -16,7 +16,7 @@ from scipy.linalg import lstsq
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import BackendUnavailable, BadInput, advise_extra, match_keyword
-from sparsecv_mio.inference.penalised_paths import MOST_SWEEPS, FitRows, fit_paths, import_abess, make_paths
+from sparsecv_mio.inference.penalised_paths import MOST_SWEEPS, N_ALPHAS, FitRows, fit_paths, import_abess, make_paths
 from sparsecv_mio.problem.row_losses import LOG_LOSS, PoissonLoss, RowLoss, SquaredError
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
 
@@ -55,7 +55,6 @@ class Fitted:
 
 Splits = list[tuple[IntArray, IntArray]]
 MIXES = (0.0, 0.25, 0.5, 0.75, 1.0)
-ALPHAS = 100
 MOST_FORWARD = 50
 
 
@@ -124,7 +123,7 @@ def make_linear_model(name: str, *args: Any, **how: Any) -> Any:
 
 def _alphas(X: FloatArray, y: FloatArray) -> FloatArray:
     largest = float(np.abs((X - X.mean(axis=0)).T @ (y - y.mean())).max()) / len(y)
-    return largest * np.logspace(0.0, -3.0, ALPHAS)
+    return largest * np.logspace(0.0, -3.0, N_ALPHAS)
 
 
 def _least_squares(X: FloatArray, y: FloatArray) -> FloatArray:
@@ -135,7 +134,7 @@ class RelaxedLassoCV(_ChosenOfSquares):
     """The relaxed lasso: averages of the lasso and of least squares on its support (Hastie and others, 2020)."""
 
     def _make_grid(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> dict[str, FloatArray]:
-        return {"alpha": np.repeat(_alphas(X, y), len(MIXES)), "mix": np.tile(MIXES, ALPHAS)}
+        return {"alpha": np.repeat(_alphas(X, y), len(MIXES)), "mix": np.tile(MIXES, N_ALPHAS)}
 
     def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
         alphas = self.grid["alpha"][:: len(MIXES)]
