@@ -1,13 +1,13 @@
 """The leave-one-out tree: one path tree on the full data that finds the best subsets of all folds of one row.
 
-A node has the columns A, of which F are free. As in `path_tree`, it stores the full-data fit beta on A and
+A node has the columns A, of which F are free. As in `path_tree`, the node stores the full-data fit beta on A and
 `V = M_A^{-1}`, both restricted to F. A fold is *alive* at a node if the node may still contain a support better than
 the incumbent of the fold. For each alive fold i, which holds out row x_i, the node also stores the residual e_i of this
-row, its leverage h_i and the column `W_i = V x_i` over F. For the data without row i these numbers give (theory section
-5)
+row, its leverage h_i and the column `W_i = V x_i` over F. Let f_i(A) be the objective of the fit on A without row i,
+and D_ji the cost of dropping column j from this fit. Then (theory section 5)
 
     f_i(A)  = f(A) - e_i^2 / (1 - h_i)
-    D_ji    = (beta_j - W_ji e_i / (1 - h_i))^2 / (V_jj + W_ji^2 / (1 - h_i))        the cost of dropping j
+    D_ji    = (beta_j - W_ji e_i / (1 - h_i))^2 / (V_jj + W_ji^2 / (1 - h_i))
 
 Let m be the number of columns that a support of size tau drops from the child. A fold stays alive at the child if, for
 some tau of the range, at least m columns j have `f_i + D_ji` below the cutoff of the fold.

@@ -1,20 +1,22 @@
-"""Bounds of a node by a block-diagonal part of M, for columns in nearly collinear groups.
+"""Bounds of a node from a block-diagonal part of the matrix M, for columns in nearly collinear groups.
 
 Let M be the Gram matrix plus the penalty, W a block-diagonal matrix with `G = M - W` positive semidefinite, b any
 vector and `g = c - G b`. Then, for every support S of the node (docs/theory/bounds.md, section 9),
 
     f(S)  >=  D(b) = yy - b'G b - max over the node's S of  (sum over blocks B of  g_A' (W_AA)^{-1} g_A,  A = S in B).
 
-The maximum is a knapsack problem: it chooses the number of columns of each block, and a block with k columns adds its
-best value for k. With blocks of one column this is the bound of :mod:`sparsecv_mio.kernels.node_relaxation`.
+The maximum is the solution of a knapsack problem, which chooses the number of columns of each block. A block with k
+columns adds the largest value of any k of its columns. If every block has one column, D(b) is the bound of
+:mod:`sparsecv_mio.kernels.node_relaxation`.
 
 The vector b with the largest D comes from the primal problem. Let `H_S` be the matrix with `(W_{S in B})^{-1}` on the
 columns of S in each block B, and 0 elsewhere. The function
 
     phi(lambda) = yy - c' (H^{-1} + G)^{-1} c,        H = sum over S of lambda_S H_S,   lambda >= 0, sum lambda = 1
 
-has its minimum where D has its maximum, at `b = H g`. When the knapsack problem has a new solution S, this support
-joins the mixture H. Newton steps update the shares lambda_S. The steps may be inexact, because every b gives a valid D.
+has its minimum where D has its maximum, at `b = H g`. When the knapsack problem has a new solution S, the matrix `H_S`
+is added to the sum H. Newton steps update the shares lambda_S. The steps may be inexact, because every b gives a valid
+D.
 """
 
 from typing import NamedTuple

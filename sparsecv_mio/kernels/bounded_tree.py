@@ -1,16 +1,18 @@
 """One tree over supports of all sizes, within bounds on coefficients (theory section 10).
 
-A node includes the columns I and may drop the columns F; its fit uses all columns A = I + F. With `M` positive definite
-and b the fit of A within the bounds, let O be the columns off their bounds, and `g = c - M b`, which is 0 on O.
+A node includes the columns I and may drop the columns F; its fit uses all columns A = I + F. Let `M` be positive
+definite, and b the fit of A within the bounds. Let O be the columns whose coefficients are not at a bound, and
+`g = c - M b`, which is 0 on O.
 
 Let coefficient j move from `b_j` to `b_j + s d`, with s from 0 to 1, and minimise over the columns O. The objective
 then rises by `2 s |g_j d| + s^2 k`, with `k = d^2 / (M_OO^{-1})_jj`, or `d^2` times the Schur complement of j if j is
-at a bound. This is a lower bound for every fit in A as long as g keeps its sign at all other bounds, say up to the
-share t. The objective is convex in s, and `M - w I` is positive semidefinite. Dropping the column therefore costs at
-least `2 |g_j d| + k (2 t - t^2) + w d^2 (1 - t)^2`. A support of the node that drops m columns or more costs at least
-the m-th smallest cost, and at least the sum of the m smallest `2 |g_j b_j| + w b_j^2`.
+at a bound. This rise is a lower bound for every fit on columns of A as long as g does not change its sign at any other
+bound. Let t be the largest s up to which this condition holds. The objective is convex in s, and `M - w I` is positive
+semidefinite. Dropping column j therefore raises the objective by at least
+`2 |g_j d| + k (2 t - t^2) + w d^2 (1 - t)^2`, the cost of the column. A support that drops m columns or more raises the
+objective by at least the m-th smallest cost, and by at least the sum of the m smallest `2 |g_j b_j| + w b_j^2`.
 
-Columns whose coefficient is 0 at a bound are free to drop, and a support with all other columns has the same fit. An
+Dropping a column whose coefficient is 0 at a bound costs nothing, because the fit on the other columns is the same. An
 interval that does not contain 0 is extended to 0 until its column is included.
 """
 

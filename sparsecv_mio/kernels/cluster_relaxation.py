@@ -6,17 +6,17 @@ where `lo_j <= 0 <= hi_j`. For any point b0 and `g = c - G b0`
 
     f(S) >= D = yy - b0'G b0 - max { sum_S h_j },      h_j = -min { b^2 - 2 g_j b : lo_j <= b <= hi_j } >= 0,
 
-with the maximum over these supports S. The maximum consists of the largest h_j of every cluster, and of the largest
-other h_j up to k in total. Other disjoint sets of columns may have a limit on the number of their columns in a support.
-The maximum then uses only the largest h_j of such a set, as many as its limit. As a function of g_j, h_j is `g_j^2` as
-long as the interval does not bind, and linear beyond.
+with the maximum over these supports S. The maximum is the sum of the largest h_j of every cluster and of the largest
+other h_j, k in total. Other disjoint sets of columns may have a limit on the number of their columns in a support. The
+maximum then uses at most as many h_j of such a set as its limit, the largest ones. As a function of g_j, h_j is `g_j^2`
+as long as the interval does not bind, and linear beyond.
 
 The point b0 is found by accelerated proximal gradient steps. Let v be the point after a gradient step, and s the length
-of the proximal step. With a common number r, the weight of column j is `|v_j| / r - s`. If the interval of column j
-binds, with u its bound on the side of v_j, the weight is `|v_j| / u - s (r^2 + u^2) / (2 u^2)`. Weights are clipped to
-[0, 1]. There are two exceptions to the common r. In a cluster, r is the smaller of the common r and the number for
-which the weights of the columns of the cluster sum to 1. In a set with a limit, r is the larger of the common r and the
-number for which the weights of its columns sum to the limit.
+of the proximal step. With a number r for all columns, the weight of column j is `|v_j| / r - s`. If the interval of
+column j binds, with u its bound on the side of v_j, the weight is `|v_j| / u - s (r^2 + u^2) / (2 u^2)`. Weights are
+clipped to [0, 1]. In a cluster, r is replaced by the number for which the weights of the columns of the cluster sum to
+1, if this number is smaller. In a set with a limit, r is replaced by the number for which the weights of the columns of
+the set sum to the limit, if this number is larger.
 
 A *term* is a column, or several columns that enter together. The h of a term is the sum of the h_j of its columns. All
 columns of a term have the same weight: in the formulas for the weight, `|v_j|` is replaced by the Euclidean norm of v

@@ -1,20 +1,20 @@
 """Leaps and bounds for a smooth convex loss: branch-and-bound that drops columns from fits, as the path tree does.
 
-A node has the columns A; the first of them are in every support. Any point theta bounds the objective F_S of each
-support S of the node from below, by tangents of the losses l (docs/theory/glm.md, section 13). Let v_i be the weight of
-row i, m_i its margin at theta, `s = -l'(m)`, `G_j = sum_i v_i s_i sign_i z_ij` for column z_j, and
+A node has the columns A; the first columns of A are in every support of the node. Any point theta bounds the objective
+F_S of each support S of the node from below, by tangents of the losses l (docs/theory/glm.md, section 13). Let v_i be
+the weight of row i, m_i its margin at theta, `s = -l'(m)`, `G_j = sum_i v_i s_i sign_i z_ij` for column z_j, and
 `c_j = G_j^2 / (4 ridge_j)`. Then
 
     F_S >= sum_i v_i (l(m_i) + s_i m_i) - sum over columns without ridge (G_j a_j) - sum_{j in S} c_j.
 
-The columns without ridge include the intercept. Their coefficients a_j lie in a known range at all fits whose objective
-is at most the cutoff. If theta is the fit of A and S = A, the bound equals F_A. Newton's method for the fit of A
-therefore continues until the lower bound exceeds the cutoff, or F at the current point is at most the cutoff.
+The columns without ridge include the intercept. The coefficients a_j of these columns lie in a known range at all fits
+whose objective is at most the cutoff. If theta is the fit of A and S = A, the bound equals F_A. Newton's method for the
+fit of A therefore continues until the lower bound exceeds the cutoff, or F at the current point is at most the cutoff.
 
-A free column is dropped in all children if all supports with this column exceed the cutoff. The other free columns are
-sorted by the cost of dropping them in Newton's quadratic, the largest cost first. The t-th child includes the first t
-of these columns and drops the next one. With very many columns, the relaxation of a node starts at the point theta
-of the node, and no Hessian is factorised.
+A free column is dropped in all children if the objectives of all supports with this column exceed the cutoff. The other
+free columns are sorted by the cost of dropping them in Newton's quadratic, the largest cost first. The t-th child
+includes the first t of these columns and drops the next one. With very many columns, the relaxation of a node starts at
+the point theta of the node, and no Hessian is factorised.
 """
 
 from typing import NamedTuple

@@ -4,11 +4,11 @@ For rows `z_i = (1, x_i)` of weights v_i, on the columns S,
 
     F(a, b) = sum_i v_i l_i(m_i) + sum_{j in S} r_j b_j^2,    m_i = sign_i (a + x_i'b),
 
-with l_i a loss of :mod:`sparsecv_mio.kernels.smooth_losses`. The lower bound comes from a ball that is centred at a
-point and contains the optimum (docs/theory/glm.md, section 2). Let g be the gradient and H the Hessian at the point,
+with l_i a loss of :mod:`sparsecv_mio.kernels.smooth_losses`. The lower bound comes from a ball that contains the
+optimum (docs/theory/glm.md, section 2). Let g be the gradient and H the Hessian at the centre of the ball,
 `delta^2 = g'H^{-1}g`, `s^2` the largest `z_i'H^{-1}z_i`, and `kappa = 2 (exp(-t) + t - 1) / t^2` at `t = rho s` for a
-radius rho. If `rho >= 2 delta / kappa`, the optimum is within rho of the point, and the minimum of F is at most
-`delta^2 / (2 kappa)` below its value at the point. The rounding error of every sum is bounded.
+radius rho. If `rho >= 2 delta / kappa`, the optimum is within rho of the centre, and the minimum of F is at most
+`delta^2 / (2 kappa)` below the value of F at the centre. The rounding error of every sum is bounded.
 
 Columns that are equal up to sign have the same coefficient: m of them with ridge r are equivalent to one column with
 ridge r / m.

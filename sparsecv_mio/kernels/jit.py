@@ -1,4 +1,4 @@
-"""The decorator `njit` of all kernels: that of numba, with the cache of :mod:`sparsecv_mio.kernels.kernel_cache`."""
+"""The decorator `njit` of all kernels, which is `njit` of numba with the cache `sparsecv_mio.kernels.kernel_cache`."""
 
 from __future__ import annotations
 

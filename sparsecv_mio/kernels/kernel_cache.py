@@ -5,10 +5,10 @@ for the processor of this machine. Then it looks among the kernels shipped with 
 and the processor. If no kernel is found, or if a private part of numba (:mod:`sparsecv_mio.kernels.numba_internals`)
 fails, the kernel is compiled and stored.
 
-The name of a file contains everything on which its content depends. A file begins with a digest of its content. It is
-written under another name and then renamed. A process therefore never reads an incomplete file or a file from other
-source code, and it ignores a damaged file. Reading a file unpickles it, which can run code. A folder that other users
-can write to is therefore not used.
+The name of a file contains everything on which its content depends. A file begins with a digest of its content. The
+file is written under another name and then renamed. A process therefore never reads an incomplete file or a file from
+other source code, and it ignores a damaged file. Reading a file unpickles it, which can run code. A folder that other
+users can write to is therefore not used.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
 """Scans of the last levels of a branch-and-bound tree, by exact gains of up to three further columns.
 
-Let I be the included and F the free columns of a node. With `G = M_FF - M_FI M_II^{-1} M_IF`, `e = c_F - M_FI M_II^{-1}
-c_I` and d the diagonal of G, adding column j lowers f(I) by exactly `e_j^2 / d_j`. Adding j and k lowers it by `(e_j^2
-d_k - 2 e_j e_k G_jk + e_k^2 d_j) / (d_j d_k - G_jk^2)`.
+Let I be the included and F the free columns of a node. With `G = M_FF - M_FI M_II^{-1} M_IF`,
+`e = c_F - M_FI M_II^{-1} c_I` and d the diagonal of G, adding column j lowers f(I) by exactly `e_j^2 / d_j`. Adding j
+and k lowers f(I) by `(e_j^2 d_k - 2 e_j e_k G_jk + e_k^2 d_j) / (d_j d_k - G_jk^2)`.
 
-With three columns left to choose, a first test discards columns. Consider all sets of three columns that lower f to the
-cutoff or below. The test keeps a column if it may have the largest single gain `e_j^2 / d_j` in one of these sets. Let
-`h_j = e_j / sqrt(d_j)`, and let H contain the correlations of the free columns, given the columns of I. A set S of free
-columns lowers f by `h_S' H_SS^{-1} h_S`. For three columns, the off-diagonal part of `H_SS` has trace zero. Its
+If three columns are left to choose, a first test discards columns. Consider all sets of three columns that lower f to
+the cutoff or below. The test keeps a column if it may have the largest single gain `e_j^2 / d_j` in one of these sets.
+Let `h_j = e_j / sqrt(d_j)`, and let H contain the correlations of the free columns, given the columns of I. A set S of
+free columns lowers f by `h_S' H_SS^{-1} h_S`. For three columns, the off-diagonal part of `H_SS` has trace zero. Its
 smallest eigenvalue is therefore at least `-sqrt(2/3)` times its Frobenius norm, and
 
     gain of S  <=  (h_i^2 + h_j^2 + h_k^2) / (1 - sqrt(4/3 (H_ij^2 + H_ik^2 + H_jk^2)))
 
-if the divisor is positive. Columns with small gains therefore need strong correlations. For the columns found, the
-gains of all their sets of three are computed exactly.
+if the divisor is positive. Columns with small gains therefore need strong correlations. The gains of all sets of three
+of the columns that pass the test are computed exactly.
 """
 
 from typing import NamedTuple

@@ -2,9 +2,9 @@
 
 Let e be the residuals of the full-data fit of a support S, V_S the columns of S, and M_S their Gram matrix plus the
 penalty. The hat matrix is `H = V_S M_S^{-1} V_S' + base root root'`, where `base root root'` is the part of the
-intercept: `root` has the square roots of the row weights, and `base` is 0 without an intercept. If the rows N are
-removed from the fit, their residuals become `(I - H_NN)^{-1} e_N`. If all folds share the support, the sum of the
-squares of these residuals over all folds is the held-out error.
+intercept. The vector `root` has the square roots of the row weights, and `base` is 0 without an intercept. If the rows
+N are removed from the fit, the residuals of these rows become `(I - H_NN)^{-1} e_N`. If all folds share the support,
+the sum of the squares of these residuals over all folds is the held-out error.
 """
 
 from typing import NamedTuple

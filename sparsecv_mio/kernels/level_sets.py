@@ -10,21 +10,21 @@ form `M = G + I`, with the level set `{ b : F(b) <= ubar }`:
 
     F(b) = yy - 2 c'b + b'G b + Omega_k(b),        D(b; c, yy, G) = yy - b'G b - (k largest g_j^2),   g = c - G b.
 
-For every t > 0 and every b, which need not be optimal,
+Let b* be any k-sparse vector with `f(b*) <= ubar`. For every t > 0 and every b, which need not be optimal,
 
     ||u - X b*||^2  >=  (D(b; c + t X'u, yy + t u'u, G + t X'X) - ubar) / t
     ||u - X b*||^2  <=  (ubar - D(b; c - t X'u, yy - t u'u, G - t X'X)) / t        while G - t X'X is semidefinite
 
-for every k-sparse b* with `f(b*) <= ubar`. For the lower bound, let b_t minimise `F(b) + t ||u - X b||^2`; for the
-upper bound, `F(b) - t ||u - X b||^2`. At the best t, b_t lies on the boundary of the level set: `F(b_t) = ubar`.
+For the lower bound, let b_t minimise `F(b) + t ||u - X b||^2`; for the upper bound, `F(b) - t ||u - X b||^2`. At the
+best t, b_t lies on the boundary of the level set: `F(b_t) = ubar`.
 
-**Predictions.** Let x be a held-out row. For every t > 0 and every b
+**Predictions.** Let x be a held-out row. For every t > 0 and every b,
 
-    x'b*  <=  (ubar - D(b; c + t x / 2, yy, G)) / t        for every k-sparse b* with f(b*) <= ubar.
+    x'b*  <=  (ubar - D(b; c + t x / 2, yy, G)) / t.
 
 At the best b and t, b minimises `F - t x'b` and `F(b) = ubar`. F is piecewise quadratic. In each piece, some columns
-have z = 1, some z = 0 and some a fractional z. One factorisation of the matrix K of the piece solves both conditions:
-`b = K^{-1} c + t K^{-1} x / 2`, `F(b) = yy - c'K^{-1} c + t^2 x'K^{-1} x / 4`.
+have z = 1, some z = 0 and some a fractional z. One factorisation of the matrix K of the piece solves both conditions,
+because `b = K^{-1} c + t K^{-1} x / 2` and `F(b) = yy - c'K^{-1} c + t^2 x'K^{-1} x / 4`.
 
 **Ridge ball.** With b0 the ridge fit on all columns, `(b - b0)'M (b - b0) = f(b) - f(b0)` for every b. Every b with
 `f(b) <= ubar`, of any size, therefore lies in the ball `d'M d <= ubar - f(b0)`, `d = b - b0` (theory section 2).

@@ -1,18 +1,18 @@
 """Initial supports of one fold for all sizes and gammas, by local search with the sweep operator.
 
-The search first adds and drops single columns until it has passed through all sizes. Next it exchanges columns. Finally
-it drops each column of a support in turn, and exchanges columns first without this column, then with it. The best
-supports are stored by gamma and size. Let S be a support of s columns, Q the Gram matrix, c the products of the columns
-with the target, and `M = Q + diag(penalty)`. The sweep operator on M gives
+The search first adds and drops single columns until it has passed through all sizes. Then the search exchanges columns.
+Finally it drops each column of a support in turn and exchanges columns, first with the dropped column excluded, then
+with this column allowed. The best supports are stored by gamma and size. Let S be a support of s columns, Q the Gram
+matrix, c the products of the columns with the target, and `M = Q + diag(penalty)`. The sweep operator on M gives
 
     T = V M_S.     (s, q), V = M_S^{-1}; columns of S itself are unit vectors
     g = c - M_.S beta          correlation of each column with the residual (0 on S)
     d_j = M_jj - M_jS V M_Sj   part of column j that S does not explain (0 on S)
 
-with beta the fit of S. Adding j lowers f by `g_j^2 / d_j`, and dropping i raises it by `beta_i^2 / V_ii`. Exchanging i
-for j changes it by `beta_i^2 / V_ii - (g_j + T_ij beta_i / V_ii)^2 / (d_j + T_ij^2 / V_ii)`. Every change of S costs
-O(s q), as does the evaluation of all exchanges. The columns of S need no special treatment, because their columns of T
-are unit vectors, and their g and d are 0.
+with beta the fit of S. Adding j lowers f by `g_j^2 / d_j`, and dropping i raises f by `beta_i^2 / V_ii`. Exchanging i
+for j changes f by `beta_i^2 / V_ii - (g_j + T_ij beta_i / V_ii)^2 / (d_j + T_ij^2 / V_ii)`. Every change of S takes O(s
+q) operations, as does the evaluation of all exchanges. The columns of S need no special treatment, because their
+columns of T are unit vectors, and their g and d are 0.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 The problem has the normal form `M = G + I`. A node includes columns (INSIDE) and excludes columns (DROPPED). Open nodes
 are stored as rows of arrays and in a binary heap, the smallest bound first. If the tree stops at any moment, the
-smallest bound in the heap is a valid lower bound. If one or two columns are left to choose, or three out of
-few columns, all choices are scanned without a relaxation or further nodes (:mod:`sparsecv_mio.kernels.last_levels`).
+smallest bound in the heap is a valid lower bound. If one or two columns are left to choose, or three columns out of at
+most `MAX_SCANNED_COLUMNS`, all choices are scanned without a relaxation or further nodes
+(:mod:`sparsecv_mio.kernels.last_levels`).
 """
 
 from typing import NamedTuple

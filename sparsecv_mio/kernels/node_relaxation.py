@@ -9,12 +9,12 @@ columns F, and `k = tau - |I|`, the minimum of the relaxation has the lower boun
 with `g = c - G b` and Omega_k the squared k-support norm (:mod:`sparsecv_mio.kernels.k_support`). For every b, D(b) is
 a valid lower bound on the objective of every support of the node, so the relaxation need not be minimised exactly.
 Three methods compute the minimum. The first method is semismooth Newton on the partition of the columns (z = 1,
-fractional, z = 0) that the proximal map proposes. If this method stalls, projected Newton on z follows, which lowers
-the value from any initial point. If both methods stall, accelerated proximal gradient follows.
+fractional, z = 0) that the proximal map proposes. If semismooth Newton stalls, projected Newton on z follows, which
+lowers the value from any initial point. If both methods stall, accelerated proximal gradient follows.
 
 A partition makes the Newton step a linear system. On the columns with z = 1 the relaxation is a ridge problem. On the
-columns with fractional z, its penalty is `(s'b)^2 / kappa`, with s the signs of b and kappa the remaining part of k. If
-the partition equals the partition of the minimiser, one Newton step reaches the minimiser.
+columns with fractional z, the penalty of the relaxation is `(s'b)^2 / kappa`, with s the signs of b and kappa the
+remaining part of k. If the partition equals the partition of the minimiser, one Newton step reaches the minimiser.
 """
 
 from typing import NamedTuple

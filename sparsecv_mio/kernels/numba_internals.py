@@ -1,7 +1,7 @@
 """All uses of private modules of numba in the package: types of arguments, and compiled code as bytes.
 
-The oldest and the newest release of numba that pyproject.toml allows were tested. If a release does not have one of
-these private names, the import fails, and the cache of numba is used.
+The oldest and the newest release of numba that pyproject.toml allows were tested. If a release of numba lacks one of
+the private names, the import of this module fails, and the cache of numba is used.
 """
 
 from __future__ import annotations

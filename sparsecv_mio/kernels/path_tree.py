@@ -1,7 +1,7 @@
 """The path tree, a branch-and-bound tree that finds the best subsets of all sizes by dropping columns.
 
-In normal form, it minimises `yy - c_S' M_S^{-1} c_S` over `|S| = tau`, for every tau of a range at once, with `M - w I`
-positive semidefinite (theory section 4).
+In normal form, the tree minimises `yy - c_S' M_S^{-1} c_S` over `|S| = tau`, for every tau of a range at once, with
+`M - w I` positive semidefinite (theory section 4).
 
 A node has included columns I and free columns F. Let A be the union of I and F, beta the ridge solution on A, and V the
 inverse of `M_A`. A node stores only the parts of beta and V on F. Dropping column j costs exactly `beta_j^2 / V_jj` and
@@ -27,8 +27,8 @@ listed has an objective of at least T. Each node has a set of columns A and begi
 column that costs most to drop: one child drops this column, and the chain goes on with the column included. The chain
 ends at a leaf as soon as the ridge fit on A gives a sufficient bound for all remaining supports of each size. With m
 columns to drop, the bound is f(A) plus the m-th smallest cost, or f(A) plus the sum of the m smallest `weight beta^2`.
-If A itself has one of the sizes and f(A) is below T, A is listed. Nodes are written in preorder, a split as its column,
-a leaf as -1.
+If A itself has one of the sizes and f(A) is below T, A is listed. Nodes are written in preorder. A split is written as
+the number of its column, and a leaf as -1.
 """
 
 from typing import NamedTuple

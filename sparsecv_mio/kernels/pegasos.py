@@ -1,9 +1,9 @@
 """PEGASOS and averaged least-squares SGD for TreeCV: updates and scores of a model, and the recursion over folds.
 
-A model is one row of numbers: `[v (p), t]` for PEGASOS (kind 0) and `[w (p), sum of w (p), t]` for least squares (kind
-1), where t is the number of rows learned. The argument `a` is the lam of PEGASOS or the step of least squares. A random
-order of rows depends only on (seed, first row, last row), so it is the same for `tree` and `standard` cross-validation
-and on all threads.
+A model is one row of numbers, `[v (p), t]` for PEGASOS (kind 0) or `[w (p), sum of w (p), t]` for least squares (kind
+1), where t is the number of rows learned. The argument `a` is the penalty weight lam of PEGASOS or the step length of
+least squares. A random order of rows depends only on (seed, first row, last row), so it is the same for `tree` and
+`standard` cross-validation and on all threads.
 """
 
 from __future__ import annotations

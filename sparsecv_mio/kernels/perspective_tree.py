@@ -1,8 +1,8 @@
 """Best-first branch-and-bound for one tau by the perspective relaxation (theory sections 1, 2 and 4).
 
-A node is closed if the dual value of its relaxation exceeds the cutoff. The same dual point also screens the free
-columns (theory section 2): it proves that some are in every support better than the incumbent, and that others are in
-no such support. The node branches on the column whose z is most fractional.
+A node is pruned if the dual value of its relaxation exceeds the cutoff. The same dual point also screens the free
+columns (theory section 2). It proves that some columns are in every support better than the incumbent, and that other
+columns are in no such support. The node branches on the column whose z is most fractional.
 """
 
 from typing import NamedTuple

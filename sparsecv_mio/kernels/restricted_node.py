@@ -1,13 +1,13 @@
 """Bounds of one node of a tree over supports with limits on groups of columns and bounds on coefficients.
 
 In normal form, `M = G + w I` with G positive semidefinite and w = 1 or 0. A node includes the terms I and may choose
-from the terms F; A = I + F. A term is a column, or several columns that enter together. At most `room` terms of F may
-be chosen, and at most `cap` of each group. A coefficient is between `lo` and `hi`; for a column of F, the interval is
-extended to 0. Three statements hold for every support S of the node, with f(S) the minimum of the objective within
-these bounds (theory section 10):
+from the terms F; A is the union of I and F. A term is a column, or several columns that enter together. At most `room`
+terms of F may be chosen, and at most `cap` of each group. A coefficient is between `lo` and `hi`; for a column of F,
+the interval is extended to 0. Three statements hold for every support S of the node, with f(S) the minimum of the
+objective within these bounds (theory section 10):
 
-* Let b be the fit of A within the bounds, and `V = M_A^{-1}`. Dropping a term T costs at least `b_T' V_TT^{-1} b_T`. If
-  S drops m terms or more, then `f(S) >= f(A) + m-th smallest cost`;
+* Let b be the fit of A within the bounds, and `V = M_A^{-1}`. Dropping a term T raises the objective by at least
+  `b_T' V_TT^{-1} b_T`, the cost of T. If S drops m terms or more, then `f(S) >= f(A) + m-th smallest cost`;
 * for any u, `f(S) >= yy - u'Gu - sum_I s_j - (largest sum of s_j over terms of F that room and caps allow)`, where
   `s_j = -min { b^2 - 2 g_j b : lo_j <= b <= hi_j }` and `g_j = c_j - (G u)_j`;
 * the second bound, computed with a term included or with the term excluded, screens that term.

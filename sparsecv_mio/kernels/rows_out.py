@@ -8,11 +8,11 @@ theta by L^{-T} d,
     d = -(I - A A')^{-1} u,    u = sum over N of s_i t_i,    (I - A A')^{-1} = I + A (I - A'A)^{-1} A'.
 
 The gradient after the step is a sum of third-order terms. The margin of row j changes by `D_j = t_j'd`. As
-`|l'''| <= l''`, the slope of its loss differs from the linear approximation by at most `c_j D_j^2 / 2 (1 + ...)`. In
-the norm of the inverse Hessian, the gradient is therefore at most half of `sqrt(sum c_j D_j^4) <= |d| sqrt(d'B d)`,
-`B = sum c_j |t_j|^2 t_j t_j'`. Hence a ball about the new point contains the fit without N, and every margin has an
-interval (docs/theory/glm.md, section 9). With k coefficients, the cost for one removed row is O(k^2), independently of
-the number of rows.
+`|l'''| <= l''`, the slope of the loss of row j differs from its linear approximation by at most
+`c_j D_j^2 / 2 (1 + ...)`. In the norm of the inverse Hessian, the gradient is therefore at most half of
+`sqrt(sum c_j D_j^4) <= |d| sqrt(d'B d)`, `B = sum c_j |t_j|^2 t_j t_j'`. Hence a ball about the new point contains the
+fit without N, which gives an interval for every margin (docs/theory/glm.md, section 9). With k coefficients, the cost
+for one removed row is O(k^2), independently of the number of rows.
 """
 
 from typing import NamedTuple

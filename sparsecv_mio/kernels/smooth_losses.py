@@ -1,8 +1,8 @@
 """Kernels that compute the loss of a row, a smooth convex function l >= 0 of the margin, for each kind of loss.
 
 docs/theory/glm.md, section 11, lists the requirements on l. For each loss, one function computes values and
-derivatives, and another function bounds their rounding errors. The argument `loss` of other functions selects between
-them. :mod:`sparsecv_mio.problem.row_losses` has the same losses in numpy.
+derivatives, and another function bounds their rounding errors. The argument `loss` of other functions selects the loss.
+:mod:`sparsecv_mio.problem.row_losses` has the same losses in numpy.
 """
 
 from typing import NamedTuple
