@@ -151,7 +151,7 @@ STEPS: dict[str, Callable[[], None]] = {
     "trees under restrictions": restricted_trees,
     "local searches": local_searches,
     "searches": partial(searches, 30, 5),
-    "searches of more columns than rows": partial(searches, 12, 20),
+    "searches with more columns than rows": partial(searches, 12, 20),
     "near-optimal models": list_near_optimal,
     "bounds": run_bounds,
     "satellites": compile_satellites,

@@ -20,9 +20,10 @@ rows N of the best model fitted without these rows. Then
     rows of N        |h_N - R_N| <= change <= h_N + R_N,                               R_N = ||r_N||^2
 
 If N is a single row, its change is exactly `|h_N - R_N|`. The number d bounds `||r_T - r_T^(-N)||`, the distance on T
-between the residuals of the two models. To compute d, the vector s r_T is used as a dual point, for some number s. If
-this point has the dual value D, then `||r_T^(-N) - s r_T||^2 <= u - D` (theory section 2, residual ball). For other
-losses, R_T and R_N are sums of losses instead of squares, and the bounds with d are not available.
+between the residuals of the two models. To compute d, the vector s r_T, with some number s, is used as a dual point of
+the problem without N. If this point has the dual value D, then `||r_T^(-N) - s r_T||^2 <= u - D` (theory section 2,
+residual ball). For other losses, R_T and R_N are sums of losses instead of squares, and the bounds with d are not
+available.
 """
 
 from __future__ import annotations

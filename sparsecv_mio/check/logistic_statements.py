@@ -449,5 +449,5 @@ class LogisticFolds(Folds):
 
     def left_out_thresholds(self, gamma: float, above: Any, mine: list[int]) -> Array:
         """Refuse: a list on all rows bounds folds for squared-error loss only."""
-        need(False, "a statement by list requires squared-error loss")
+        need(False, "a statement from a list of supports requires squared-error loss")
         return np.zeros(0)

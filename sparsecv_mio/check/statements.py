@@ -248,7 +248,7 @@ def _blocks_of_line(said: Any, m: BoundedMoments, penalty: Penalty, kind: Arithm
     q, shift = len(m.c), units[1]
     exponent = integers([said["exponent"]], -4000, 4000, "a block")[0]
     members = [integers(some, 0, q, "the columns of a block") for some in said["blocks"]]
-    need(sorted(j for some in members for j in some) == list(range(q)), "the blocks do not contain each column once")
+    need(sorted(j for some in members for j in some) == list(range(q)), "each column must be in exactly one block")
     need(len(said["entries"]) == len(members), "the tree does not have one list of entries for each block")
     W = list[Array]()
     for some, entries in zip(members, said["entries"], strict=True):
@@ -510,7 +510,7 @@ class FoldIntervals:
 
     def _decide(self, mine: list[int], tree: ProvedTree, above: Array) -> None:
         """Bound h_N by the listed supports that may be optimal, if no other support can be."""
-        need(tree.listed[self.tau], f"a statement by list uses a tree that lists no support of size {self.tau}")
+        need(tree.listed[self.tau], f"a statement from a list uses a tree that lists no support of size {self.tau}")
         scores = self.folds.scores(self.value, mine, tree.listed[self.tau])
         best = scores.upper.min(1)
         for fold, decided in zip(mine, (best < above).tolist(), strict=True):

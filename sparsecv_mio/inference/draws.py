@@ -1,7 +1,7 @@
 """Draws of the rows of a data set: bootstrap draws with replacement, and complementary halves without replacement.
 
-A draw lists distinct rows and the number of copies of each row. The copies become the weight of the row, so that all
-copies of a row are in one fold, and a fit to the draw is the fit to the data set with copied rows.
+A draw lists distinct rows and the number of copies of each row. The number of copies is used as the weight of the row.
+All copies of a row are then in one fold, and a fit to the draw equals the fit to the data set with copied rows.
 
 The *units* of a draw are rows. If whole groups of rows are in one fold (folds `groups:COLUMN` and `groups:COLUMN:K`,
 folds given row by row, and splitters of groups), the units are these groups. With two classes every draw has as many

@@ -254,7 +254,7 @@ def print_bounds(
     say(
         console,
         f"{ESTIMATE} an estimate: the CV error at {estimated_at}",
-        "bound: the bounding method behind the lower and the upper bound of most folds" if full else "",
+        "bound: the bounding methods that give the lower and the upper bound in most folds" if full else "",
         "" if np.all(np.isfinite(table.upper)) else NOT_KNOWN,
         f"{subproblems}; {solved:,} solved by bounds alone, without branch and bound{wall}",
         "" if full else "for the bounds of every gamma, add --full or --json FILE",

@@ -167,9 +167,9 @@ def interval_lines(record: records.Record) -> list[str]:
     pieces = record.continuous.pieces
     open_ones, easy = sum(piece.lower <= 0.0 for piece in pieces), sum(piece.supports is None for piece in pieces)
     lines = [
-        f"the interval of gamma is split into {several(len(pieces), 'piece')} (over all tau); "
-        f"pieces with a lower bound from training losses only: {easy:,}"
-        f"{f'; without a lower bound above 0: {open_ones:,}' if open_ones else ''}"
+        f"the interval of gamma is split into {several(len(pieces), 'piece')} (over all tau), "
+        f"{easy:,} of them with a lower bound from training losses only"
+        f"{f' and {open_ones:,} without a lower bound above 0' if open_ones else ''}"
     ]
     target = (1.0 - record.request.gap) * record.upper
     is_open = [piece for piece in pieces if piece.lower < target and record.status != "proved"]

@@ -3,17 +3,16 @@
 The problem is the regularised risk of :mod:`.risk`, with primal objective P and dual objective D. Numbers in
 parentheses are equations of the GLRU paper (docs/oracles/glru.md).
 
-Let a problem have the optimum (w*, alpha*), and take a primal point w and a feasible dual point alpha with score `c =
-X' alpha / n`. Let `v = drho*(c)` (the primal point that belongs to alpha), `a = -l'(X w)` (the dual point that belongs
-to w) and `G = P(w) - D(alpha)`. If the loss is mu-smooth and the regulariser ridge-strongly convex on the penalised
-columns,
+Let a problem have the optimum (w*, alpha*), and take a primal point w and a feasible dual point alpha with score
+`c = X' alpha / n`. Let `v = drho*(c)` (the primal point that belongs to alpha), `a = -l'(X w)` (the dual point that
+belongs to w) and `G = P(w) - D(alpha)`. Let the loss be mu-smooth, and the regulariser ridge-strongly convex on the
+penalised columns. By strong convexity and co-coercivity at the optimum (Fenchel-Young residuals),
 
     P(w) - P(w*)     >= ridge/2 ||w - w*||^2 + 1/(2 n mu) ||a - alpha*||^2
     P(w*) - D(alpha) >= ridge/2 ||v - w*||^2 + 1/(2 n mu) ||alpha - alpha*||^2
 
-by strong convexity and co-coercivity at the optimum (Fenchel-Young residuals). The paper uses one of the four terms on
-the right at a time, and so obtains the radii (9) and (11). This module uses the sum of all four terms. With midpoints,
-this sum is
+The paper uses one of the four terms on the right at a time, and so obtains the radii (9) and (11). This module uses the
+sum of all four terms. With midpoints, this sum is
 
     ridge ||w* - (w + v)/2||^2 + 1/(n mu) ||alpha* - (a + alpha)/2||^2  <=  slack
     slack = G - ridge/4 ||w - v||^2 - 1/(4 n mu) ||a - alpha||^2        in [G/2, G]

@@ -1,8 +1,8 @@
 """Columns whose coefficient is at a bound of 0 up to rounding, in fits within bounds on coefficients.
 
-Trees identify a support S by the columns whose coefficients are not at a bound of 0. They leave out a column if a
-coefficient within the bounds lowers the training objective f by less than the margin of ties, or by less than rounding
-errors. Such a coefficient changes the prediction of a held-out row with very large features.
+Trees identify a support S by the columns whose coefficients are not at a bound of 0. Trees leave out a column if its
+coefficient would lower the training objective f by less than the margin of ties, or by less than rounding errors. The
+coefficient of a column that is left out may still change the prediction of a held-out row with very large features.
 
 **Theorem.** Let b be the fit of S, x the nearest point within the bounds, and b' the minimiser of f within the bounds
 on S and some columns E. Let p_j be the decrease of f / 2 at b for each unit by which the coefficient of column j of E

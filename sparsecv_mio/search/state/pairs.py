@@ -6,8 +6,8 @@ called the best pair:
 * `PairBounds.best` has the smallest upper bound. Certificates and exclusions compare other pairs with this pair.
 * `PairBounds.winner` has the smallest estimate among the pairs that are not excluded. Search orders work on this pair
   first.
-* `PairBounds.reported_pair` is the answer. If the choice is certified on the grid, the answer is `best`. Otherwise it
-  is the pair with the smallest CV error found, whose upper bound may not be known.
+* `PairBounds.reported_pair` is the answer. If the choice is certified on the grid, the answer is `PairBounds.best`.
+  Otherwise the answer is the pair with the smallest CV error found, whose upper bound may not be known.
 
 If the choice is not certified on the whole grid, it may be certified on a part of the grid (`proved_part`). The part is
 a union of three sets: all pairs with tau at most some limit; all pairs with gamma at least some limit; and the pair
