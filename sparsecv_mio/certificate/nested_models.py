@@ -13,6 +13,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.checked_fields import SAME, Checks
 from sparsecv_mio.certificate.claims import check_quality
 from sparsecv_mio.certificate.glm_design import GlmDesign
+from sparsecv_mio.certificate.own_rows import rows_of_outer_fold
 from sparsecv_mio.certificate.parts import STATUSES, FoldInfo, OuterModel
 from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.certificate.records import Nested, NestedFold, OuterAverage, Record
@@ -69,12 +70,15 @@ def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan
     scored = np.concatenate([outer.scored_rows(outer_fold.fold) for outer_fold in nested.folds])
     chances = []
     for outer_fold in nested.folds:
-        here = outer.scored_rows(outer_fold.fold)
-        X, offsets = dataset.X[here], dataset.row_offsets(here)
+        here, train = outer.scored_rows(outer_fold.fold), outer.train_rows(outer_fold.fold)
+        seen = rows_of_outer_fold(checks, record, dataset, train, "nested.classes")
+        if seen is None:
+            return
+        X, offsets = seen.X[here], dataset.row_offsets(here)
         if outer_fold.average is not None:
             chances.append(probabilities(_averaged_predictors(outer_fold.average, X, dataset.names) + offsets))
             continue
-        design = make_design(record, dataset.take(outer.train_rows(outer_fold.fold)), tell=checks.tell)
+        design = make_design(record, seen.take(train), tell=checks.tell)
         model = design.refit(design.positions(outer_fold.support) or (), outer_fold.gamma, None)
         chances.append(probabilities(model.predictors(X) + offsets))
     weights = None if dataset.row_weights is None else dataset.row_weights[scored]
@@ -148,8 +152,12 @@ def check_outer_model(
     path : str
         Prefix of the fields in messages.
     """
-    (dataset, outer), request = rows, record.request
-    test, design = outer.scored_rows(one.fold), make_design(record, dataset.take(outer.train_rows(one.fold)))
+    (whole, outer), request = rows, record.request
+    test, train = outer.scored_rows(one.fold), outer.train_rows(one.fold)
+    dataset = rows_of_outer_fold(checks, record, whole, train, path.rstrip("."))
+    if dataset is None:
+        return
+    design = make_design(record, dataset.take(train))
     what = "that vary on the training rows"
     support = checked_support(checks, design, one.support, one.tau, f"{path}support", what=what)
     if support is None:

@@ -75,7 +75,7 @@ def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
         Folds.
     """
     place = "request.na_within" if record.request.na_within else "request.scale_within"
-    for name in ("stability", "average", "nested"):
+    for name in ("stability", "average"):
         if not checks.require(getattr(record, name) is None, name, "must be null with fold-specific preprocessing"):
             return None
     try:
@@ -100,6 +100,30 @@ def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     checks.mark_bounded_fields("request.na_within", "request.scale_within")
     checks.end_part("missing values and scales of every fold, from its training rows")
     return own
+
+
+def rows_of_outer_fold(checks: Checks, record: Record, dataset: Dataset, train: IntArray, place: str) -> Dataset | None:
+    """Return all rows as a model of an outer training set sees them; None if they cannot be computed.
+
+    Parameters
+    ----------
+    checks : Checks
+        Collector of the outcomes.
+    record : Record
+        Record with outer folds.
+    dataset : Dataset
+        Data set.
+    train : int array
+        Outer training rows.
+    place : str
+        Field of the outer model, for messages.
+    """
+    if fold_preprocessing(record).na is Within.ALL or dataset.holes is None:
+        return dataset
+    words = "an outer training set has no value of some column, from which to impute its missing values"
+    if not checks.require(not dataset.holes[train].all(axis=0).any(), place, words):
+        return None
+    return replace(dataset, X=_cells_and_scales(record, dataset, train)[0])
 
 
 def _are_same_rows(own: RowsOfFolds, dataset: Dataset, cells: FloatArray, rows: IntArray, places: IntArray) -> bool:

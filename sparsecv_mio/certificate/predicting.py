@@ -175,25 +175,36 @@ def read_columns(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
         whole[new.data.places] = _select_columns(new.data.X, list(new.data.names), wanted)
         _warn_of_dropped_rows(new.n_dropped_rows)
         return whole
-    rows: Dataset | None = X if isinstance(X, Dataset) else None
-    learnt = parts.applied_reading(data.reading) if hasattr(X, "iloc") else None
-    if learnt is not None and (
-        learnt.how.na is Missing.DROP
-        or learnt.date_forms
-        or not set(wanted).issubset(map(str, X.columns))
-        or (learnt.how.na.uses_imputation and X[wanted].isna().to_numpy().any())
-    ):
-        rows = find_implementation("read_new_frame")(
-            X, wanted, learnt
-        )  # it has text values or missing cells, as the file had
-    table, header = (X, getattr(X, "columns", data.names)) if rows is None else (rows.X, rows.names)
+    rows = read_new_dataset(data, X, wanted)
+    table, header = (rows.X, rows.names) if isinstance(rows, Dataset) else (X, getattr(X, "columns", data.names))
     numbers = _select_columns(np.asarray(table), [str(name) for name in header], wanted)
-    if rows is None or rows is X or KEPT not in rows.aux:
+    if rows is X or KEPT not in rows.aux:
         return numbers
     whole = np.full((len(X), len(wanted)), np.nan)
     whole[rows.aux[KEPT]] = numbers
     _warn_of_dropped_rows(len(X) - len(numbers))
     return whole
+
+
+def read_new_dataset(data: parts.DataInfo, X: Any, wanted: list[str]) -> Any:
+    """Return a data set of new rows in a file, or in a frame with text or missing cells; other rows unchanged.
+
+    Parameters
+    ----------
+    data, X, wanted
+        Arguments as for `read_columns`.
+    """
+    X, learnt = as_frame(unmask(X)), parts.applied_reading(data.reading)
+    if isinstance(X, str | Path):
+        return _read_file(data, X, wanted).data
+    if hasattr(X, "iloc") and learnt is not None and (
+        learnt.how.na is Missing.DROP
+        or learnt.date_forms
+        or not set(wanted).issubset(map(str, X.columns))
+        or (learnt.how.na.uses_imputation and X[wanted].isna().to_numpy().any())
+    ):  # fmt: skip
+        return find_implementation("read_new_frame")(X, wanted, learnt)
+    return X
 
 
 def as_frame(X: Any) -> Any:

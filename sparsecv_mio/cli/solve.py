@@ -96,7 +96,8 @@ class SolveRequest:
         None, "K",
         "Also estimate the error of the whole procedure by nested CV: repeat it with each of K outer folds held out, "
         "and score the resulting model on this fold. Groups of rows stay together. Values that --na imputes are "
-        "those of all rows. The run takes about K times as long. [none]",
+        "those of all rows, with --na-within folds of the rows outside the outer fold. The run takes about K times as "
+        "long. [none]",
     )  # fmt: skip
     bootstrap: int | None = option(
         None, "B",

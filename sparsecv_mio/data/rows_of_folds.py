@@ -46,6 +46,28 @@ class OfTrainingRows:
                 "value is imputed"
             )
 
+    def fill(self, dataset: Dataset, rows: IntArray) -> Dataset:
+        """Return all rows as a model of some rows sees them: missing cells are imputed from these rows, if requested.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Data of all rows.
+        rows : (m,) int array
+            Training rows of the model.
+
+        Raises
+        ------
+        BadInput
+            A column is empty in every training row.
+        """
+        if self.na is Within.ALL or dataset.holes is None:
+            return dataset
+        columns = np.flatnonzero(dataset.holes.any(axis=0))
+        X, fills = dataset.X.copy(), fills_of_rows(dataset, rows, columns)
+        X[:, columns] = np.where(dataset.holes[:, columns], fills, X[:, columns])
+        return replace(dataset, X=X)
+
 
 def _rule(dataset: Dataset) -> Missing | None:
     """Return the imputation rule, or None without imputation."""
@@ -106,22 +128,48 @@ def fills_of_folds(dataset: Dataset, folds: FoldPlan) -> FloatArray:
     BadInput
         A column is empty in every training row of a fold.
     """
-    na, values = _rule(dataset), np.full((folds.k, dataset.p), np.nan)
-    if na is None or dataset.holes is None:
+    values = np.full((folds.k, dataset.p), np.nan)
+    if _rule(dataset) is None or dataset.holes is None:
         return values
     columns = np.flatnonzero(dataset.holes.any(axis=0))
-    there = np.where(dataset.holes[:, columns], np.nan, dataset.X[:, columns])
     for fold in range(folds.k):
-        rows = folds.train_rows(fold)
-        for place, column in enumerate(columns.tolist()):
-            numbers = there[rows, place]
-            if np.isnan(numbers).all():
-                name = dataset.names[column]
-                raise BadInput(
-                    f"na_within folds: column {name!r} is empty in every training row of fold {fold + 1} of "
-                    f'{folds.k}; give {drop_keyword(name)}, other folds, or na_within="all"'
-                )
-            values[fold, column] = fill_value(numbers, na)
+        of_fold = f" of fold {fold + 1} of {folds.k}"
+        values[fold, columns] = fills_of_rows(dataset, folds.train_rows(fold), columns, of_fold)
+    return values
+
+
+def fills_of_rows(dataset: Dataset, rows: IntArray, columns: IntArray, of_fold: str = "") -> FloatArray:
+    """Return the (q,) fill values of columns by the imputation rule of the data, from some rows.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data set whose missing cells are imputed.
+    rows : (m,) int array
+        Training rows.
+    columns : (q,) int array
+        Positions of the columns.
+    of_fold : str
+        Fold of the training rows, for the message.
+
+    Raises
+    ------
+    BadInput
+        A column is empty in every training row.
+    """
+    na, values = _rule(dataset), np.empty(len(columns))
+    assert na is not None
+    there = dataset.X[np.ix_(rows, columns)]
+    if dataset.holes is not None:
+        there[dataset.holes[np.ix_(rows, columns)]] = np.nan
+    for place, column in enumerate(columns.tolist()):
+        if np.isnan(there[:, place]).all():
+            name = dataset.names[column]
+            raise BadInput(
+                f"na_within folds: column {name!r} is empty in every training row{of_fold}; give "
+                f'{drop_keyword(name)}, other folds, or na_within="all"'
+            )
+        values[place] = fill_value(there[:, place], na)
     return values
 
 

@@ -9,19 +9,21 @@ from typing import Any, cast
 
 import numpy as np
 
-from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray, IntArray
-from sparsecv_mio.certificate.own_rows import fold_preprocessing
-from sparsecv_mio.certificate.predicting import read_columns
+from sparsecv_mio.arrays import BLOCK_NUMBERS, BoolArray, FloatArray, IntArray
+from sparsecv_mio.certificate.own_rows import adapt_to_expanded_table, fold_preprocessing, rows_of_record
+from sparsecv_mio.certificate.predicting import read_columns, read_new_dataset
 from sparsecv_mio.certificate.read_back import data_of, folds_again
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.restrictions import restrictions_of_fits
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds
+from sparsecv_mio.data.rows_of_folds import RowsOfFolds, fills_of_rows
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search.answer.fold_models import check_of_record, fit_fold_models, used_columns
 from sparsecv_mio.units import ACCURATE_RTOL
+from sparsecv_mio.words import Within
 
 
 def with_fold_models(record: Any) -> Record:
@@ -38,11 +40,6 @@ def with_fold_models(record: Any) -> Record:
     elif record.average is not None:
         how = '--model pair (model="pair" in Python)'
         why = f"not supported with the averaged model, which has no fold models; solve again with {how}"
-    elif fold_preprocessing(record):
-        why = (
-            "not supported if each fold imputes or scales with its own training rows; solve without --na-within and "
-            "--scale-within (na_within and scale_within in Python)"
-        )
     if why:
         raise BadInput(f"interval: {why}")
     return cast("Record", record)
@@ -64,6 +61,8 @@ class FoldModels:
         Index of the fold that holds out each row.
     missed : (n,) array
         Absolute errors `|y_i - prediction of row i without its fold|`.
+    fills : (K, q) array or None
+        Values by which each fold imputes missing cells; None if all folds impute the same values.
     """
 
     record: Record
@@ -72,6 +71,7 @@ class FoldModels:
     intercepts: FloatArray
     fold: IntArray
     missed: FloatArray
+    fills: FloatArray | None = None
 
     @classmethod
     def from_record(cls, record: Record, dataset: Dataset, folds: FoldPlan) -> FoldModels:
@@ -98,21 +98,29 @@ class FoldModels:
             raise BadInput(
                 f"interval: folds {folds.spec!r} do not hold out every row exactly once; solve with K folds, or loo"
             )
-        how = record.data.scale, record.data.intercept, restrictions_of_fits(record)
-        data, supports = used_columns(record, standardize(dataset, *how))
+        table, fitted, plan = rows_of_record(record, dataset, folds), record, folds
+        table = table or RowsOfFolds(dataset, folds)
+        if table.dataset is not dataset:
+            fitted, plan = adapt_to_expanded_table(record), table.folds
+        how = fitted.data.scale, fitted.data.intercept, restrictions_of_fits(fitted)
+        data, supports = used_columns(fitted, standardize(table.dataset, *how))
         place = {name: j for j, name in enumerate(data.names)}
         coefficients, intercepts, missed = np.zeros((folds.k, data.q)), np.zeros(folds.k), np.zeros(folds.n)
-        X = dataset.X[:, data.columns]
-        for fold, problem, support, beta in fit_fold_models(record, data, supports, folds):
+        X, y, source_rows = table.dataset.X[:, data.columns], table.dataset.y, table.source_rows
+        for fold, problem, support, beta in fit_fold_models(fitted, data, supports, plan):
             own = problem.own or data
             in_units, intercepts[fold] = own.coefficients(sorted(support), beta, problem.v_mean, problem.r_mean)
             for name, value in in_units.items():
                 coefficients[fold, place[name]] = value
-            rows = folds.scored_rows(fold)
-            missed[rows] = np.abs(dataset.y[rows] - X[rows] @ coefficients[fold] - intercepts[fold])
-        return cls(record, tuple(data.names), coefficients, intercepts, folds.labels, missed)
+            rows = plan.scored_rows(fold)
+            missed[source_rows[rows]] = np.abs(y[rows] - X[rows] @ coefficients[fold] - intercepts[fold])
+        fills = None
+        if fold_preprocessing(record).na is Within.FOLDS:
+            trains = map(folds.train_rows, range(folds.k))
+            fills = np.stack([fills_of_rows(dataset, train, data.columns) for train in trains])
+        return cls(record, tuple(data.names), coefficients, intercepts, folds.labels, missed, fills)
 
-    def interval(self, X: Any, level: float) -> FloatArray:
+    def interval(self, X: Any, level: float, holes: BoolArray | None = None) -> FloatArray:
         """(m, 2) bounds of the prediction intervals of new rows.
 
         The n numbers are `prediction of x without the fold of row i -+ missed_i`. The lower bound is the `floor(alpha
@@ -125,6 +133,8 @@ class FoldModels:
             New rows, as for the `predict` of a record.
         level : float
             Level of the intervals, between 0 and 1.
+        holes : (m, p) bool array, optional
+            Mask of the imputed cells of an array `X`.
 
         Notes
         -----
@@ -132,14 +142,29 @@ class FoldModels:
         """
         n = len(self.missed)
         low = check_level(level, n)
-        rows = read_columns(self.record.data, X, list(self.names))
-        ends = np.empty((len(rows), 2))
-        step = max(1, BLOCK_NUMBERS // n)
+        rows, is_imputed = self._read_rows(X, holes)
+        ends, step = np.empty((len(rows), 2)), max(1, BLOCK_NUMBERS // n)
         for block in (slice(i, i + step) for i in range(0, len(rows), step)):
-            predicted = (rows[block] @ self.coefficients.T + self.intercepts)[:, self.fold]
+            by_fold = rows[block] @ self.coefficients.T + self.intercepts
+            if self.fills is not None and is_imputed is not None:
+                by_fold += is_imputed[block] @ (self.fills * self.coefficients).T
+            predicted = by_fold[:, self.fold]
             ends[block, 0] = np.partition(predicted - self.missed, low - 1, axis=1)[:, low - 1]
             ends[block, 1] = np.partition(predicted + self.missed, n - low, axis=1)[:, n - low]
         return ends
+
+    def _read_rows(self, X: Any, holes: BoolArray | None) -> tuple[FloatArray, BoolArray | None]:
+        """Return new rows, and the mask of the cells that each fold imputes, which are then 0."""
+        names, header = list(self.names), self.record.data.names
+        if self.fills is not None:
+            X = read_new_dataset(self.record.data, X, names)
+        if isinstance(X, Dataset):
+            holes, header = X.holes, X.names
+        rows = read_columns(self.record.data, X, names)
+        if self.fills is None or holes is None:
+            return rows, None
+        holes = holes[:, [header.index(name) for name in names]]
+        return np.where(holes, 0.0, rows), holes
 
 
 def check_level(level: float, n: int) -> int:

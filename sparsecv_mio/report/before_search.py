@@ -96,8 +96,8 @@ def _findings(inspection: Inspection) -> list[str]:
         f"{n_incomplete:,} {'row has' if n_incomplete == 1 else 'rows have'} a missing value in a column that `solve` "
         "would use": n_incomplete,
         "--na-within folds: missing values are imputed from the training rows of each fold, without its held-out "
-        "rows; leave this option out to use --nested, --bootstrap, --stability-selection, --infer or `predict "
-        "--interval`": IMPUTED_WITHIN in inspection.options,
+        "rows; leave this option out to use --bootstrap, --stability-selection or --infer":
+        IMPUTED_WITHIN in inspection.options,
         f"{abbreviate_list(unread)}: some values are not numbers, so --drop must leave the column out; to keep a "
         "column, correct these values as its notes say": unread,
         f"{n_repeated:,} {'row repeats' if n_repeated == 1 else 'rows repeat'} an earlier row; remove copies of one "

@@ -558,6 +558,8 @@ def _outer(model: PathRow) -> OuterAverage:
 
 def _nested_fold(given: Question, outer: FoldPlan, fold: int, deadline: Deadline) -> OuterFold:
     """Choose a model without an outer fold, and score it on that fold."""
+    filled = given.options.within_folds.fill(given.dataset, outer.train_rows(fold))
+    given = replace(given, dataset=filled)
     training, record = answer_outer_fold(given, outer, fold, deadline, "nested")
     test = given.dataset.take(outer.scored_rows(fold))
     if not given.options.loss.is_quadratic and record.average is None:
@@ -607,27 +609,17 @@ def nested_cross_validate(
     The run on all rows may take two of `count + 2` shares of the time that is left when it begins; the outer folds have
     the remaining time.
     """
-    if options.by_folds:
-        given = " and ".join(f'{name}="{Within.FOLDS}"' for name in options.by_folds)
-        estimator = f"BestSubset{options.loss.target.model.capitalize()}CV"
-        recipe = f"pass {estimator} with these settings to cross_val_predict of scikit-learn"
-        if folds.spec.lower().startswith("groups"):
-            recipe = (
-                f"for each (train, test) of GroupKFold({count}).split(X, y, groups), fit {estimator} with these "
-                f"settings and cv=GroupKFold({folds.k}) by fit(X[train], y[train], groups=groups[train]) and predict "
-                "X[test]"
-            )
-        raise BadInput(f"nested: not supported with {given}; leave out {given}, or, for numeric columns, {recipe}")
     _warn_of_deprecated_options(options, hooks)
     question, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()
     deadline = start_question_clock(question)
     outer = outer_folds(count, folds, dataset)
-    if not options.loss.is_quadratic:
+    if not options.loss.is_quadratic or options.by_folds:
         question.check_outer_rows(outer)
     for_folds = count / (count + MAIN_SHARE) * deadline.remaining_seconds
     end = None if deadline.limit is None else deadline.limit - for_folds
     record = _with_notes(answer(question, Deadline(end, hooks.stop, deadline.began)), question)
-    record = replace(record, warnings=(*record.warnings, *_warn_of_imputation(dataset, "nested")))
+    if options.na_within is Within.ALL:
+        record = replace(record, warnings=(*record.warnings, *_warn_of_imputation(dataset, "nested")))
     with suppress(KeyboardInterrupt):
         solve_outer_folds(outer, deadline, deadline.at, partial(_nested_fold, question, outer), done)
     if len(done) < outer.k:

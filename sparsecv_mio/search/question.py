@@ -13,13 +13,14 @@ from typing import Any
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import inner_folds
+from sparsecv_mio.data.rows_of_folds import fills_of_folds
 from sparsecv_mio.data.table_facts import should_group_levels
 from sparsecv_mio.digits import abbreviate_list, quoted_name
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import EVERY_FACTOR, RESTRICTIONS, GammaInterval, interval
 from sparsecv_mio.search.options import OF_GRIDS, Hooks, SearchOptions
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.words import NATIVE, Method, Model
+from sparsecv_mio.words import NATIVE, Method, Model, Within
 
 HOOKS_OF_GRIDS = ("checkpoint", "resume", "trace", "scheduler")
 
@@ -107,12 +108,19 @@ class Question:
         return every, Grid.from_request(dataset, self.folds, 1.0, self.taus, within, all_features=True)
 
     def check_outer_rows(self, outer: FoldPlan) -> None:
-        """Raise `BadInput` if an inner fold of some outer fold has training rows of one class, or only zero counts."""
+        """Raise `BadInput` if an inner fold of some outer fold has unusable training rows.
+
+        Such rows are all of one class, have only zero counts, or lack values to impute a column within the fold.
+        """
+        within = self.options.within_folds
         for fold in range(outer.k):
             rows = outer.train_rows(fold)
-            training = self.dataset.take(rows)
             try:
-                self.options.check_data(training, inner_folds(self.folds, rows, training))
+                training = within.fill(self.dataset, rows).take(rows)
+                inner = inner_folds(self.folds, rows, training)
+                self.options.check_data(training, inner)
+                if within.na is Within.FOLDS:
+                    fills_of_folds(training, inner)
             except BadInput as error:
                 raise BadInput(f"nested, with outer fold {fold + 1} held out: {error}") from None
 

@@ -343,7 +343,8 @@ class BestSubsetRidgeCV(sparse_model.ChosenByCV, SparseLinearModel):
         """
         check_is_fitted(self)
         with_fold_models(self.record_)
-        return self._fold_models.interval(sparse_model.dense(self._rows(X)), level)
+        holes = np.isnan(sparse_model.dense(self._validate(X, reset=False)))
+        return self._fold_models.interval(sparse_model.dense(self._rows(X)), level, holes)
 
     @cached_property
     def _fold_models(self) -> FoldModels:

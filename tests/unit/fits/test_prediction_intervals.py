@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import problems
 import pytest
+from sklearn.model_selection import KFold
 
 import sparsecv_mio as sc
 from sparsecv_mio.data.loss_targets import as_two_classes
@@ -21,19 +23,27 @@ from sparsecv_mio.search.answer.fold_models import with_mae
 from sparsecv_mio.targets import Loss
 
 
-def plain_intervals(record: Any, data: Any, labels: Any, new: Any, level: float) -> Any:
-    """CV+ row by row: a ridge fit on the support of each fold, all predictions in one list, sorted."""
-    length = np.linalg.norm(data.X - data.X.mean(axis=0), axis=0)
+def lengths(X: Any) -> Any:
+    return np.linalg.norm(X - X.mean(axis=0), axis=0)
+
+
+def plain_intervals(record: Any, data: Any, labels: Any, new: Any, level: float, by_fold: Any = None) -> Any:
+    """CV+ row by row: a ridge fit on the support of each fold, all predictions in one list, sorted.
+
+    `by_fold` has the rows, the new rows and the lengths of columns of each fold, if they differ by fold.
+    """
+    seen = by_fold or [(data.X, new, lengths(data.X))] * record.folds.k
     low, high = [], []
-    for x in new:
+    for i in range(len(new)):
         below, above = [], []
-        for fold in range(record.folds.k):
+        for fold, (X, rows, length) in enumerate(seen):
+            x = rows[i]
             held, S = labels == fold, [data.names.index(name) for name in record.chosen_folds[fold].support]
-            A, b = data.X[~held][:, S], data.y[~held]
+            A, b = X[~held][:, S], data.y[~held]
             penalty = np.diag(record.gamma / 2.0 * length[S] ** 2)
             middle, mean = A.mean(axis=0), b.mean()
             beta = np.linalg.solve((A - middle).T @ (A - middle) + penalty, (A - middle).T @ (b - mean))
-            missed = np.abs(data.y[held] - mean - (data.X[held][:, S] - middle) @ beta)
+            missed = np.abs(data.y[held] - mean - (X[held][:, S] - middle) @ beta)
             predicted = mean + (x[S] - middle) @ beta
             below += (predicted - missed).tolist()
             above += (predicted + missed).tolist()
@@ -56,6 +66,34 @@ def test_intervals_are_those_of_the_definition(seed: int) -> None:
         ours = record.predict_interval(X[:4], level, data)
         assert ours == pytest.approx(plain_intervals(record, data, labels, X[:4], level), rel=1e-8)
         assert (ours[:, 0] <= ours[:, 1]).all()
+
+
+@pytest.mark.parametrize("within", [("na",), ("scale",), ("na", "scale")])
+def test_each_fold_imputes_and_scales_for_its_model(within: tuple[str, ...], tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.normal(size=(40, 4)) * [1.0, 3.0, 0.2, 1.0], columns=list("abcd"))
+    frame["y"] = frame["a"] + frame["b"] / 3.0 - 5.0 * frame["c"] + 0.1 * rng.normal(size=40)
+    new = frame.iloc[:6, :4].copy()
+    new.iloc[[0, 1, 1, 5], [0, 1, 2, 0]] = new.iloc[4, 3] = np.nan  # column d has no missing cell in the data
+    frame.loc[rng.choice(40, 9, replace=False), "a"] = frame.loc[rng.choice(40, 9, replace=False), "b"] = np.nan
+    data = sc.read_dataset(frame, "y", na="mean")
+    how = {f"{name}_within": "folds" for name in within}
+    labels = np.arange(40) // 8  # as KFold(5)
+    record = sc.solve(data, folds=labels, gammas=0.2, taus=3, **how)
+    X, by_fold = frame.drop(columns="y"), []
+    for fold in range(5):
+        mean = X[labels != fold].mean() if "na" in within else X.mean()
+        rows = X.fillna(mean).to_numpy()
+        length = lengths(rows[labels != fold] if "scale" in within else X.fillna(X.mean()).to_numpy())
+        by_fold.append((rows, new.fillna(mean).to_numpy(), length))
+    plain = plain_intervals(record, data, labels, new, 0.8, by_fold)
+    assert record.predict_interval(new, 0.8, data, labels) == pytest.approx(plain, rel=1e-9)
+    assert plain_intervals(record, data, labels, new.fillna(X.mean()).to_numpy(), 0.8) != pytest.approx(plain, rel=1e-4)
+    new.to_csv(tmp_path / "new.csv", index=False)
+    assert record.predict_interval(tmp_path / "new.csv", 0.8, data, labels) == pytest.approx(plain, rel=1e-9)
+    model = sc.BestSubsetRidgeCV(gammas=[0.2], taus=[3], cv=KFold(5), na="mean", **how).fit(X, frame["y"])
+    plain = plain_intervals(model.record_, data, labels, new, 0.8, by_fold)
+    assert model.predict_interval(new, 0.8) == pytest.approx(plain, rel=1e-9)
 
 
 def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,15 +1,15 @@
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import GroupKFold, cross_val_predict
+from scipy.special import xlogy
 
 import sparsecv_mio as sc
+from sparsecv_mio.data.folds import outer_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search.api import with_full_data_model
@@ -70,45 +70,59 @@ def test_more_columns_than_rows() -> None:
 def test_what_it_does_not_go_with() -> None:
     data = sc.read_dataset(FRAME, "y", na="mean")
     for how, words in (
-        ({"nested": 3}, "nested: not supported with na_within"), ({"gammas": "0.1..1"}, "na_within requires a grid"),
+        ({"gammas": "0.1..1"}, "na_within requires a grid"),
         ({"model": "average"}, "requires model pair"), ({"stability": 1.0}, "requires na_within all, not folds"),
         ({"intercept": "global"}, "requires intercept fold or none"),
     ):  # fmt: skip
         with pytest.raises(BadInput, match=words):
             sc.solve(data, folds="3", **{"gammas": 0.5, "taus": 1} | how, na_within="folds")
-    both = 'scale_within="folds" and na_within="folds"'
-    with pytest.raises(BadInput, match=f"^nested: not supported with {both}; leave out {both}, or"):
-        sc.solve(data, folds="3", gammas=0.5, taus=1, nested=3, na_within="folds", scale_within="folds")
-    _check_advice_on_nested(FRAME.assign(y=FRAME["y"] > FRAME["y"].median()))
-    record = sc.solve(data, folds="3", gammas=0.5, taus=1, scale_within="folds")
-    with pytest.raises(
-        BadInput, match="^interval: not supported if each fold imputes or scales with its own training rows"
-    ):
-        record.predict_interval(data.X, 0.5, data)
 
 
-def _check_advice_on_nested(frame: pd.DataFrame) -> None:
-    """Run the advice of the error about nested cross-validation: without groups and with groups."""
-    groups = np.arange(len(frame)) // 2
-    rows = sc.read_dataset(frame.assign(who=groups, y=frame["y"].astype(int)), "y", na="mean", drop=["who"])
-    X, y = frame.drop(columns="y").to_numpy(float), frame["y"].to_numpy(int)
-    how = {"gammas": 0.5, "taus": 1, "loss": "logistic", "na_within": "folds"}
-    with pytest.raises(BadInput, match="pass BestSubsetLogisticCV with these settings to cross_val_predict"):
-        sc.solve(rows, folds="3", nested=3, **how)
-    model = sc.BestSubsetLogisticCV(gammas=0.5, taus=1, cv=3, na="mean", na_within="folds")
-    assert cross_val_predict(model, X, y, cv=3).shape == y.shape
-    with pytest.raises(BadInput) as error:
-        sc.solve(frame.assign(who=groups), "y", folds="groups:who:3", nested=4, na="mean", **how)
-    advice = re.search(
-        r"for each \(train, test\) of (.*), fit (\w+) with .* and cv=(.*) by (fit\(.*\)) and", str(error.value)
-    )
-    assert advice is not None
-    split, name, cv, fit = advice.groups()
-    given = {"X": X, "y": y, "groups": groups, "GroupKFold": GroupKFold}
-    for train, test in eval(split, given):
-        model = getattr(sc, name)(gammas=0.5, taus=1, cv=eval(cv, given), na="mean", na_within="folds")
-        fitted = eval(f"model.{fit}", given | {"model": model, "train": train})
-        assert fitted.predict(X[test]).shape == test.shape and fitted.record_.folds.k == 3
+@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
+def test_outer_training_rows_impute_and_scale(loss: str) -> None:
+    """Each outer model is that of its training rows alone, which impute the held-out rows too."""
+    target = {"squared": FRAME["c"] + FRAME["d"], "logistic": FRAME["y"].astype(int), "poisson": RNG.poisson(2.0, 24)}
+    frame = FRAME.assign(y=target[loss])
+    data, how = sc.read_dataset(frame, "y", na="median"), {"gammas": [0.1, 2.0], "taus": [1, 2], "loss": loss}
+    how |= {"na_within": "folds", "scale_within": "folds", "folds": "2", "seed": 4}
+    record = sc.solve(data, nested=4, **how)
+    assert record.nested is not None and not any("before, and are not imputed" in words for words in record.warnings)
+    outer = outer_folds(4, sc.make_folds(record.folds.spec, data, 4), data)
+    for fold, model in enumerate(record.nested.folds):
+        train, test = outer.train_rows(fold), outer.scored_rows(fold)
+        own = sc.solve(sc.read_dataset(frame.iloc[train].reset_index(drop=True), "y", na="median"), **how)
+        assert (model.gamma, model.tau, set(model.support)) == (own.gamma, own.tau, set(own.support))
+        assert model.cv_error == pytest.approx(own.cv_error, rel=1e-9)
+        held, predicted = frame.iloc[test], own.predict(frame.iloc[test].drop(columns="y"))
+        y = held["y"].to_numpy(float)
+        if loss == "squared":
+            error = np.mean((y - predicted) ** 2)
+        elif loss == "logistic":
+            error = -np.mean(np.log(np.where(y == 1, predicted, 1.0 - predicted)))
+        else:
+            error = np.mean(xlogy(y, y / predicted) - y + predicted)
+        assert model.error == pytest.approx(error, rel=1e-6)
+    assert sc.verify(record, data).ok
+    outer_models = record.nested.folds
+    wrong = replace(outer_models[1], error=outer_models[1].error * 1.001)
+    altered = replace(record, nested=replace(record.nested, folds=(outer_models[0], wrong, *outer_models[2:])))
+    assert any(failure.field == "nested.folds[1].error" for failure in sc.verify(altered, data).failures)
+
+
+def test_outer_folds_with_groups_and_factors() -> None:
+    rng = np.random.default_rng(8)
+    frame = FRAME.assign(who=np.arange(24) // 2, site=rng.choice(["x", "y", "z"], 24))
+    frame.loc[[3, 12, 17], "site"] = None
+    how = {"na": "mean", "encode": "onehot", "na_within": "folds", "folds": "groups:who:3", "count": "factors"}
+    record = sc.solve(frame, "y", loss="logistic", gammas=0.5, taus=[1, 2], nested=3, **how)
+    assert record.nested is not None and len(record.nested.folds) == 3 and sc.verify(record, frame).ok
+
+
+@pytest.mark.parametrize("there", [(0,), (0, 23), (0, 1, 23)])
+def test_an_outer_fold_without_values_to_impute_from(there: tuple[int, ...]) -> None:
+    data = sc.read_dataset(FRAME.assign(a=FRAME["c"].where(FRAME.index.isin(there))), "y", na="mean")
+    with pytest.raises(BadInput, match=r"^nested, with outer fold \d held out: na_within folds: column 'a' is empty"):
+        sc.solve(data, folds="3", gammas=0.5, taus=1, nested=2, na_within="folds")
 
 
 def test_a_warning_on_the_data_is_given_once() -> None:
