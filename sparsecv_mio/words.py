@@ -87,6 +87,13 @@ class Missing(StrEnum):
         return self in (Missing.MEAN, Missing.MEDIAN)
 
 
+class InvalidRows(StrEnum):
+    """Treatment of new rows with a value that the model cannot use."""
+
+    ERROR = "error"
+    NA = "na"
+
+
 class Within(StrEnum):
     """The rows from which preprocessing is computed: all rows, or the training rows of each fold."""
 

@@ -10,6 +10,7 @@ import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,13 @@ from sparsecv_mio.arrays import FloatArray, unmask
 from sparsecv_mio.certificate import parts
 from sparsecv_mio.data.dataset import KEPT, Dataset, describe_value_out_of_range
 from sparsecv_mio.data.number_format import POINT, parse_cells
+from sparsecv_mio.data.reading_options import STRICT, Applied
 from sparsecv_mio.digits import plural, several
-from sparsecv_mio.errors import BadInput, SparseCVWarning
+from sparsecv_mio.errors import BadInput, SparseCVWarning, parse_keyword
 from sparsecv_mio.implementations import find_implementation
 from sparsecv_mio.targets import NO_TARGET_COLUMNS, Loss, TargetColumns
 from sparsecv_mio.units import ROUNDING
-from sparsecv_mio.words import Missing
+from sparsecv_mio.words import InvalidRows, Missing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +56,7 @@ class LinearModel:
         """The object with the coefficients and the intercept that predict."""
         return self
 
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: Any, invalid_rows: str = "error") -> FloatArray:
         """Return predictions for new rows.
 
         Parameters
@@ -62,6 +64,9 @@ class LinearModel:
         X : pandas.DataFrame, table with `__arrow_c_stream__`, Dataset, path or (n, p) array_like
             New rows. A frame, another table, a `Dataset` or a file, which is read with the options of the record, needs
             the columns of the model by name, in any order; an array needs all columns of the data in their order.
+        invalid_rows : {"error", "na"}
+            Treatment of rows with an unknown level, a text instead of a number, or a missing cell that is not imputed:
+            an error, or the prediction NaN and a warning. `na` requires a frame or a file.
 
         Returns
         -------
@@ -79,10 +84,41 @@ class LinearModel:
         model = self.predictor
         wanted = list(model.coefficients)
         columns = TargetColumns.from_fields(self.data).predictor_columns
+        if parse_keyword(InvalidRows, invalid_rows, "invalid_rows") is InvalidRows.NA:
+            return predict_valid_rows(self.data, X, wanted, columns, self.predict)
         numbers, offsets = read_columns_and_offsets(self.data, X, wanted, columns)
         slopes = np.array([model.coefficients[name] for name in wanted])
         predictors = linear_predictors(numbers, wanted, slopes, model.intercept)
         return INVERSE_LINKS[self.loss.target.link](predictors + offsets)
+
+
+def predict_valid_rows(
+    data: parts.DataInfo, X: Any, wanted: list[str], columns: TargetColumns, predict: Callable[[Dataset], FloatArray]
+) -> FloatArray:
+    """Return predictions of the valid rows of a file or frame, and NaN for the other rows, with a warning.
+
+    Parameters
+    ----------
+    data, X, wanted
+        Arguments as for `read_columns`.
+    columns : TargetColumns
+        Columns of exposures and offsets.
+    predict : callable
+        Function that predicts the valid rows.
+    """
+    X, learnt = as_frame(unmask(X)), parts.applied_reading(data.reading) or Applied(STRICT, data.names)
+    learnt = replace(learnt, invalid={})
+    if isinstance(X, str | Path):
+        rows = _read_file(learnt, X, tuple(wanted) or data.names, columns).data
+    elif hasattr(X, "iloc"):
+        rows = find_implementation("read_new_frame")(X, tuple(wanted) or data.names, learnt, columns.names)
+    else:
+        raise BadInput("invalid_rows: 'na' requires a frame or a file; give one of these")
+    predicted = predict(rows)
+    whole = np.full((rows.n + rows.reading.left_out, *predicted.shape[1:]), np.nan)
+    whole[rows.places] = predicted
+    _warn_of_dropped_rows(rows.reading.left_out - len(rows.reading.invalid), rows.reading.invalid_rows_warning)
+    return whole
 
 
 def linear_predictors(
@@ -170,7 +206,7 @@ def read_columns(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     """
     X = as_frame(unmask(X))
     if isinstance(X, str | Path):
-        new = _read_file(data, X, wanted)
+        new = _read_file(parts.applied_reading(data.reading), X, tuple(wanted) or data.names)
         whole = np.full((new.data.n + new.n_dropped_rows, len(wanted)), np.nan)
         whole[new.data.places] = _select_columns(new.data.X, list(new.data.names), wanted)
         _warn_of_dropped_rows(new.n_dropped_rows)
@@ -196,7 +232,7 @@ def read_new_dataset(data: parts.DataInfo, X: Any, wanted: list[str]) -> Any:
     """
     X, learnt = as_frame(unmask(X)), parts.applied_reading(data.reading)
     if isinstance(X, str | Path):
-        return _read_file(data, X, wanted).data
+        return _read_file(learnt, X, tuple(wanted) or data.names).data
     if hasattr(X, "iloc") and learnt is not None and (
         learnt.how.na is Missing.DROP
         or learnt.date_forms
@@ -215,19 +251,20 @@ def as_frame(X: Any) -> Any:
     return find_implementation("as_pandas")(X) if is_table else X
 
 
-def _warn_of_dropped_rows(n_rows: int) -> None:
-    """Warn about rows with missing values, which have the prediction NaN."""
+def _warn_of_dropped_rows(n_rows: int, invalid: str = "") -> None:
+    """Warn about rows with missing or invalid values, which have the prediction NaN."""
+    if invalid:
+        warnings.warn(invalid, SparseCVWarning, stacklevel=4)
     if n_rows:
         message = f"{several(n_rows, 'row')} with a missing value in a column of the model: the prediction is NaN"
         warnings.warn(f'{message}, because the fit dropped such rows (na="drop")', SparseCVWarning, stacklevel=4)
 
 
 def _read_file(
-    data: parts.DataInfo, path: str | Path, wanted: list[str], columns: TargetColumns = NO_TARGET_COLUMNS
+    learnt: Applied | None, path: str | Path, features: tuple[str, ...], columns: TargetColumns = NO_TARGET_COLUMNS
 ) -> Any:
     """Return the new rows of a file; warn about lines that were skipped as in the data of the record."""
-    learnt = parts.applied_reading(data.reading)
-    new = find_implementation("read_new_rows")(path, tuple(wanted) or data.names, "", learnt, None, columns)
+    new = find_implementation("read_new_rows")(path, features, "", learnt, None, columns)
     if new.line_warning:
         warnings.warn(f"{new.line_warning}; to choose the rows, pass a frame", SparseCVWarning, stacklevel=4)
     return new
@@ -248,7 +285,7 @@ def read_columns_and_offsets(
     if not columns.names:
         return read_columns(data, X, wanted), 0.0
     if isinstance(X, str | Path):
-        X = _read_file(data, X, wanted, columns).data
+        X = _read_file(parts.applied_reading(data.reading), X, tuple(wanted) or data.names, columns).data
     if isinstance(X, Dataset) and X.row_exposure is not None:
         return read_columns(data, X, wanted), X.row_offsets(slice(0, X.n))
     X = as_frame(unmask(X))
@@ -467,7 +504,9 @@ class DrawnSearch(DrawnModel):
         made: FloatArray = find_implementation("held_out_predictions")(self, data, folds)
         return made
 
-    def predict_interval(self, X: Any, level: float = 0.9, data: Any = None, folds: Any = None) -> FloatArray:
+    def predict_interval(
+        self, X: Any, level: float = 0.9, data: Any = None, folds: Any = None, invalid_rows: str = "error"
+    ) -> FloatArray:
         """Return CV+ prediction intervals of new rows (Barber and others 2021), from the models of the folds.
 
         The models are fitted again to the data of the record. If new rows are exchangeable with these data, and tau and
@@ -484,6 +523,8 @@ class DrawnSearch(DrawnModel):
             Data of the record, as passed to `solve`; required.
         folds : FoldPlan, splitter, labels or pairs, optional
             Folds of the record, if it does not describe them; by default they are rebuilt from the record.
+        invalid_rows : {"error", "na"}
+            Treatment of rows with an invalid value, as for `predict`.
 
         Returns
         -------
@@ -504,5 +545,5 @@ class DrawnSearch(DrawnModel):
         >>> record.predict_interval(data.X[:2], data=data).round(2).tolist()
         [[-0.48, 2.26], [-0.63, 2.18]]
         """
-        made: FloatArray = find_implementation("predict_interval")(self, X, level, data, folds)
+        made: FloatArray = find_implementation("predict_interval")(self, X, level, data, folds, invalid_rows)
         return made

@@ -21,7 +21,7 @@ from sparsecv_mio.errors import BadInput, CorruptStore, Interrupted, OutOfTime, 
 from sparsecv_mio.files import argument, csv_lines, write_text
 from sparsecv_mio.model_space import FEW_FEATURES
 from sparsecv_mio.satellites import registered
-from sparsecv_mio.words import Within
+from sparsecv_mio.words import InvalidRows, Within
 
 if TYPE_CHECKING:
     from sparsecv_mio.arrays import FloatArray
@@ -251,6 +251,10 @@ def predict(
                                                    "requires --train. [none]"),
     train: str | None = option(None, "FILE", "Data of the record, for --interval. [none]"),
     out: str | None = option(None, "FILE", "Write the predictions to this CSV file. [standard output]", also="-o"),
+    invalid_rows: str = option(InvalidRows.ERROR, "",
+                               "Treatment of rows with an unknown level, a text instead of a number, or a missing "
+                               "value that is not imputed. error: stop with a message; na: no prediction (NA), with a "
+                               "warning that lists the rows.", InvalidRows),
     threshold: float | None = option(None, "P", "With --loss logistic: predict the positive class if its probability "
                                                 "is at least P. [0.5]"),
     quiet: bool = False,
@@ -270,7 +274,7 @@ def predict(
     session.check_outputs({"--out": out}, [record, data, *filter(None, [train])])
     stored = _one_model(_record_before(record, data, "predict"), record)
     folds = _fold_models(stored, interval, train)
-    new, are_read_alike = _read_new_rows(stored, folds, data, reading, id)
+    new, are_read_alike = _read_new_rows(stored, folds, data, reading, id, invalid_rows)
     classes = getattr(stored, "classes", None)
     _check_threshold(threshold, classes)
     with catch_warnings(record=True) as caught:
@@ -292,29 +296,38 @@ def predict(
 
 
 def _read_new_rows(
-    stored: Record | FitRecord | CommonRecord, folds: FoldModels | None, path: str, reading: Given, id: str | None
+    stored: Record | FitRecord | CommonRecord,
+    folds: FoldModels | None,
+    path: str,
+    reading: Given,
+    id: str | None,
+    invalid_rows: str,
 ) -> tuple[NewRows, bool]:
     """Return the rows to predict, and whether they are read as the data of the record were read."""
     from sparsecv_mio.certificate.parts import applied_reading
     from sparsecv_mio.certificate.read_back import adapt_to_format
     from sparsecv_mio.data.readers import read_new_rows
+    from sparsecv_mio.data.reading_options import STRICT, Applied
     from sparsecv_mio.targets import TargetColumns
 
     learnt = adapt_to_format(applied_reading(stored.data.reading), stored.data.names, reading)
+    are_read_alike = learnt is not None
+    if invalid_rows == InvalidRows.NA:
+        learnt = replace(learnt or Applied(STRICT, stored.data.names), invalid={})
     used = dict.fromkeys((*stored.predictor.coefficients, *(folds.names if folds else ())))
     features, columns = tuple(used) or stored.data.names, TargetColumns.from_fields(stored.data)
     read = partial(
         read_new_rows, path, features, stored.data.target, learnt, id, are_lines_given=reading["skip_lines"] is not None
     )
     if columns.trials is None:
-        return read(columns), learnt is not None
+        return read(columns), are_read_alike
     try:
         new = read(columns)
     except BadInput:  # new rows need no trials, without which there are no errors of predictions
         new = read(columns.predictor_columns)
         doubt = f"the file has no column {columns.trials!r} (numbers of trials)" if new.has_target.any() else new.doubt
         new = new._replace(has_target=new.has_target & False, doubt=doubt)
-    return new, learnt is not None
+    return new, are_read_alike
 
 
 def _predict_rows(
@@ -380,9 +393,11 @@ def _describe_read_lines(new: NewRows) -> list[str]:
 def _warn_of_rows(new: NewRows, folds: FoldModels | None) -> list[str]:
     """Return warnings about skipped lines and rows without a prediction."""
     warnings = [new.line_warning] if new.line_warning else []
-    if new.n_dropped_rows:
+    if new.n_invalid_rows and new.data.reading is not None:
+        warnings.append(new.data.reading.invalid_rows_warning)
+    if n_empty := new.n_dropped_rows - new.n_invalid_rows:
         where = "the model" if folds is None else "the model or of a fold model"
-        empty = f"{several(new.n_dropped_rows, 'row')} with a missing value in a column of {where}"
+        empty = f"{several(n_empty, 'row')} with a missing value in a column of {where}"
         warnings.append(f"{empty}: no prediction, because the fit also dropped rows with missing values (--na drop)")
     return warnings
 

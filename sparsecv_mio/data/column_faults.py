@@ -94,6 +94,15 @@ class Fault:
             return list(self.column.texts)
         return [int(row) for row in np.flatnonzero(np.isinf(self.column.numbers))]
 
+    def find_reasons(self) -> dict[int, str]:
+        """Return the rows, from 0, of the refused cells, each with the reason."""
+        column = self.column
+        return {
+            row: f"column {column.name!r} " + (f"holds {column.texts[row]!r:.40}" if row in column.texts else
+                                               "is empty" if self.is_missing else "is infinite")
+            for row in self.find_rows()
+        }  # fmt: skip
+
     def describe(self, line: int | None = None) -> str:
         """Return a description of the first cell, with its line in a file."""
         where = f"row {self.row}" if line is None else f"row {self.row} (line {line})"

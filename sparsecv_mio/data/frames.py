@@ -114,7 +114,7 @@ def _names_of_columns(frame: pd.DataFrame) -> list[str]:
     return ["" if is_missing_cell(name) else str(name) for name in frame.columns]
 
 
-def read_new_frame(frame: pd.DataFrame, features: Sequence[str], learnt: Applied) -> Dataset:
+def read_new_frame(frame: pd.DataFrame, features: Sequence[str], learnt: Applied, aux: Sequence[str] = ()) -> Dataset:
     """Return features of new rows in a frame, with the preprocessing of the rows of the model.
 
     Parameters
@@ -125,8 +125,10 @@ def read_new_frame(frame: pd.DataFrame, features: Sequence[str], learnt: Applied
         Names of the features.
     learnt : Applied
         Preprocessing of the rows of the model.
+    aux : sequence of str
+        Other columns that the model needs, such as exposures.
     """
-    wanted = Wanted("", learnt.source_columns(features), None, (), needed=False)
+    wanted = Wanted("", learnt.source_columns(features), None, tuple(aux), needed=False)
     table = _read_table(frame, wanted.select_columns(_names_of_columns(frame)), learnt.how)
     if learnt.how.number_format == POINT:
         check_ambiguous(describe_ambiguous(table.evidence, POINT, are_new=True))

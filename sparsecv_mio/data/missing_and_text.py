@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.data.column_choice import Wanted, drop_keyword
-from sparsecv_mio.data.column_faults import find_faults, raise_faults
+from sparsecv_mio.data.column_faults import Fault, find_faults, raise_faults
 from sparsecv_mio.data.columns import MOST_LEVELS, RawColumn, RawTable, is_unreadable
 from sparsecv_mio.data.dataset import KEPT, Dataset, check_dataset
 from sparsecv_mio.data.number_format import (
@@ -134,12 +134,15 @@ def apply_to_new_rows(table: RawTable, learnt: Applied) -> Dataset:
         return is_dropped or column.name in learnt.means or ABSENT in levels.get(column.name, ())
 
     faults = find_faults(table, learnt.how, lambda column: column.name in levels, may_be_missing, True)
+    invalid = {} if learnt.invalid is None else _find_invalid_rows(table, levels, faults)
+    if invalid:
+        faults = [fault for fault in faults if fault.is_target]
     rows = {row for fault in faults for row in fault.find_rows()}
-    raise_faults(faults, table, _advise_skipping(table, learnt.how, rows))
-    is_kept, whole = np.ones(table.rows, dtype=bool), table
-    if learnt.how.na is Missing.DROP:
-        is_kept, table = _complete_rows(table, learnt.how, targets=False)
-    _check_levels(table.columns, levels, np.flatnonzero(is_kept).tolist(), whole, learnt.how)
+    raise_faults(faults, table, _advise_no_prediction(len(rows), table.rows))
+    is_kept, table = _complete_rows(table, learnt.how, targets=False, invalid=list(invalid))
+    _check_levels(table.columns, levels, np.flatnonzero(is_kept).tolist(), len(is_kept), learnt.how)
+    if learnt.invalid is not None:
+        learnt = replace(learnt, invalid={row + 1: invalid[row] for row in sorted(invalid)})
     target = table.target
     if target is not None and target.empty.all():
         table = replace(table, target=None)
@@ -148,6 +151,18 @@ def apply_to_new_rows(table: RawTable, learnt: Applied) -> Dataset:
     filled = _describe_imputation(table, learnt.how, learnt.means)
     notes = tuple(f"{cells} over the rows of the fit, in {names}" for cells, names in filled)
     return _build_dataset(table, replace(learnt, columns=columns, left_out=int(np.sum(~is_kept)), notes=notes))
+
+
+def _find_invalid_rows(table: RawTable, levels: Mapping[str, Sequence[str]], faults: Sequence[Fault]) -> dict[int, str]:
+    """Return the rows, from 0, with an invalid value of a feature, each with a reason; none if all rows have one."""
+    reasons = dict[int, str]()
+    for column in table.features:
+        for row, word in column.level_codes(levels[column.name])[1].items() if column.name in levels else ():
+            reasons[row] = f"column {column.name!r} holds {word!r:.40}, which is not a level in the data of the model"
+    for fault in faults:
+        if not fault.is_target:
+            reasons |= fault.find_reasons()
+    return reasons if len(reasons) < table.rows else {}
 
 
 def number_dates(
@@ -431,9 +446,8 @@ def _check_orders(table: RawTable, how: Reading) -> None:
 
 
 def _check_levels(
-    columns: Sequence[RawColumn], levels: Mapping[str, Sequence[str]], rows: Sequence[int], whole: RawTable,
-    how: Reading,
-) -> None:  # fmt: skip
+    columns: Sequence[RawColumn], levels: Mapping[str, Sequence[str]], rows: Sequence[int], n_rows: int, how: Reading
+) -> None:
     """Raise `BadInput` that names the text values of new rows that are not levels.
 
     Parameters
@@ -444,8 +458,8 @@ def _check_levels(
         Levels of the data of the model, by text column.
     rows : sequence of int
         Positions of the kept rows in the table, from 0.
-    whole : RawTable
-        The table with all rows.
+    n_rows : int
+        Number of all rows of the table.
     how : Reading
         Reading options.
     """
@@ -470,20 +484,22 @@ def _check_levels(
             )
     if said:
         more = f"; and {several(len(said) - MOST_NAMED, 'more column')}" if len(said) > MOST_NAMED else ""
-        raise BadInput("; ".join(said[:MOST_NAMED]) + more + _advise_skipping(whole, how, places))
+        raise BadInput("; ".join(said[:MOST_NAMED]) + more + _advise_no_prediction(len(places), n_rows))
 
 
-def _advise_skipping(table: RawTable, how: Reading, rows: Collection[int]) -> str:
-    """Return the option that omits rows, from 0, of a file of new rows; empty if they are most of the rows."""
-    if table.find_lines is None or not rows or 2 * len(rows) > table.rows:
+def _advise_no_prediction(n_invalid: int, n_rows: int) -> str:
+    """Return the option that gives invalid new rows no prediction; empty if they are most of the rows."""
+    if n_invalid == 0 or 2 * n_invalid > n_rows:
         return ""
-    leaves = "leaves the row out" if len(rows) == 1 else "leaves these rows out"
-    return f"; `sparsecv predict --skip-lines {skipped_lines(table, how, sorted(rows))}` {leaves}"
+    return '; to predict the other rows, give invalid_rows="na"'
 
 
-def _complete_rows(table: RawTable, how: Reading, targets: bool = True) -> tuple[BoolArray, RawTable]:
-    """Return the mask of kept rows and the table of these rows; `targets` requires a target in each."""
+def _complete_rows(
+    table: RawTable, how: Reading, targets: bool = True, invalid: Sequence[int] = ()
+) -> tuple[BoolArray, RawTable]:
+    """Return the mask of kept rows, which are not invalid, and their table; `targets` requires a target in each."""
     is_kept = np.ones(table.rows, dtype=bool)
+    is_kept[list(invalid)] = False
     if targets and table.target is not None and how.na is not Missing.ERROR:
         is_kept &= ~table.target.empty
     if how.na is Missing.DROP:

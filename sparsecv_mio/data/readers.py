@@ -353,8 +353,13 @@ class NewRows(NamedTuple):
 
     @property
     def n_dropped_rows(self) -> int:
-        """Number of rows of the file that were dropped because a cell is empty."""
+        """Number of rows of the file that were dropped because a cell is empty or invalid."""
         return self.data.reading.left_out if self.data.reading is not None else 0
+
+    @property
+    def n_invalid_rows(self) -> int:
+        """Number of rows of the file that were dropped because a cell is invalid."""
+        return len((self.data.reading and self.data.reading.invalid) or ())
 
     @property
     def line_warning(self) -> str:
@@ -385,7 +390,8 @@ def read_new_rows(
     """Return selected columns of new rows, whose target may be missing.
 
     Lines that the record skipped are numbered in its own file. In another file the first ones are skipped, as far as
-    the file cannot be read with them; all are skipped if the last one is the last line of the file, such as totals.
+    the file cannot be read with them, or has fewer invalid rows without them; all are skipped if the last one is the
+    last line of the file, such as totals.
 
     Parameters
     ----------
@@ -424,7 +430,7 @@ def read_new_rows(
     lines = how.skip_lines
     if learnt is None or lines is None or are_lines_given:
         return _read_rows_with(path, wanted, how, learnt, id)
-    parts, failures = lines.split(","), list[BadInput]()
+    parts, failures, found = lines.split(","), list[BadInput](), list[NewRows]()
     n_lines = _count_lines(path)
     has_same_end = how.skipped_lines[-1].stop - 1 == n_lines
     n_present = len(parts)
@@ -437,8 +443,12 @@ def read_new_rows(
         except BadInput as error:
             failures.append(error)
             continue
-        return rows._replace(skipped_lines=",".join(parts[:count]), read_lines=",".join(parts[count:n_present]))
-    raise failures[0]
+        found.append(rows._replace(skipped_lines=",".join(parts[:count]), read_lines=",".join(parts[count:n_present])))
+        if rows.n_invalid_rows == 0:
+            break
+    if not found:
+        raise failures[0]
+    return min(found, key=lambda rows: rows.n_invalid_rows)
 
 
 def _count_lines(path: str | Path) -> int:

@@ -24,7 +24,7 @@ from sparsecv_mio.data.number_format import (
     parse_date_parts,
     parse_texts,
 )
-from sparsecv_mio.digits import abbreviate_list, several
+from sparsecv_mio.digits import MOST_NAMED, abbreviate_list, plural, several
 from sparsecv_mio.errors import BadInput, did_you_mean, parse_keyword
 from sparsecv_mio.words import Encode, Missing
 
@@ -373,6 +373,9 @@ class Applied:
         Sentences about the preprocessing for the user.
     date_forms : mapping of str to str
         Date format of each date column, such as `%Y-%m-%d`.
+    invalid : mapping of int to str, optional
+        Row numbers of new rows, from 1, that were dropped because of an invalid value, each with the reason; None if
+        such rows are an error.
     """
 
     how: Reading
@@ -384,6 +387,16 @@ class Applied:
     marked: tuple[str, ...] = ()
     filled: tuple[str, ...] | None = None
     date_forms: Mapping[str, str] = field(default_factory=dict)
+    invalid: Mapping[int, str] | None = None
+
+    @property
+    def invalid_rows_warning(self) -> str:
+        """Warning that lists the new rows that were dropped because of an invalid value; empty if there are none."""
+        if not self.invalid:
+            return ""
+        rows, reasons = plural(len(self.invalid), "row"), list(dict.fromkeys(self.invalid.values()))
+        more = f"; and {several(len(reasons) - MOST_NAMED, 'other value')}" if len(reasons) > MOST_NAMED else ""
+        return f"no prediction for {rows} {STRICT.skipping(self.invalid)}: {'; '.join(reasons[:MOST_NAMED])}{more}"
 
     @property
     def is_told(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BLOCK_NUMBERS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.certificate.own_rows import adapt_to_expanded_table, fold_preprocessing, rows_of_record
-from sparsecv_mio.certificate.predicting import read_columns, read_new_dataset
+from sparsecv_mio.certificate.predicting import predict_valid_rows, read_columns, read_new_dataset
 from sparsecv_mio.certificate.read_back import data_of, folds_again
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.restrictions import restrictions_of_fits
@@ -20,10 +21,11 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds, fills_of_rows
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, parse_keyword
 from sparsecv_mio.search.answer.fold_models import check_of_record, fit_fold_models, used_columns
+from sparsecv_mio.targets import NO_TARGET_COLUMNS
 from sparsecv_mio.units import ACCURATE_RTOL
-from sparsecv_mio.words import Within
+from sparsecv_mio.words import InvalidRows, Within
 
 
 def with_fold_models(record: Any) -> Record:
@@ -194,14 +196,16 @@ def check_level(level: float, n: int) -> int:
     return rank
 
 
-def predict_interval(record: Record, X: Any, level: float, data: Any, folds: AnyFolds | None) -> FloatArray:
+def predict_interval(
+    record: Record, X: Any, level: float, data: Any, folds: AnyFolds | None, invalid_rows: str = "error"
+) -> FloatArray:
     """Return prediction intervals of new rows; this is the method of a record.
 
     Parameters
     ----------
     record : Record
         Record of the search.
-    X, level, data, folds
+    X, level, data, folds, invalid_rows
         Parameters of the method.
     """
     with_fold_models(record)
@@ -212,4 +216,8 @@ def predict_interval(record: Record, X: Any, level: float, data: Any, folds: Any
         )
     data = data_of(record, data)
     plan = folds_again(record.folds, data, folds)
-    return FoldModels.from_record(record, data, plan).interval(X, level)
+    models = FoldModels.from_record(record, data, plan)
+    if parse_keyword(InvalidRows, invalid_rows, "invalid_rows") is InvalidRows.ERROR:
+        return models.interval(X, level)
+    predict = partial(models.interval, level=level)
+    return predict_valid_rows(record.data, X, list(models.names), NO_TARGET_COLUMNS, predict)

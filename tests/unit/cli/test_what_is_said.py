@@ -13,6 +13,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.table_facts import inspect_file
+from sparsecv_mio.errors import BadInput, SparseCVWarning
 
 N = 40
 RNG = np.random.default_rng(7)
@@ -211,6 +212,62 @@ def test_predict_says_what_it_filled_and_where_a_bad_cell_is(
     new.write_text("u,v\n\n1,2\nx,3\n")
     assert run(["predict", str(record), str(new)]) == 2
     assert "column 'u' holds text 'x' in row 2 (line 4)" in capsys.readouterr().err
+
+
+def test_rows_with_an_unknown_level_have_no_prediction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Other rows keep their numbers and predictions, on the command line and in Python."""
+    rng = np.random.default_rng(2)
+    site, hours = rng.choice(["Bari", "Lyon", "Rome"], N), rng.uniform(1.0, 9.0, N).round(2)
+    mean = np.exp(0.5 * (site == "Lyon") + 0.2 * SIZE) * hours
+    frame = pd.DataFrame({"site": site, "u": SIZE, "hours": hours, "y": rng.poisson(mean)})
+    new = frame.head(5).drop(columns="y").assign(site=["Lyon", "Oslo", "Bari", "Oslo", "Rome"], key=list("abcde"))
+    new = pd.concat([new, new.tail(1)] * 2, ignore_index=True)
+    known = new[new["site"] != "Oslo"]
+    train, rows, record, out = (tmp_path / name for name in ("t.csv", "new.csv", "r.json", "p.csv"))
+    new.to_csv(rows, index=False)
+    shared = [
+        "-t",
+        "y",
+        "--encode",
+        "onehot",
+        "--count",
+        "columns",
+        "--tau",
+        "4",
+        "--gamma",
+        "0.1",
+        "--folds",
+        "3",
+        "--json",
+        str(record),
+    ]
+    for loss, how in (("poisson", ["--exposure", "hours"]), ("squared", [])):
+        frame.to_csv(train, index=False)
+        assert run(["solve", str(train), *shared, "--loss", loss, *how, "-q"]) == 0
+        capsys.readouterr()
+        ask = ["predict", str(record), str(rows), "--id", "key", "--out", str(out)]
+        assert run(ask) == 2
+        error = capsys.readouterr().err
+        assert "'Oslo' in row 2" in error and error.endswith("to predict the other rows, give --invalid-rows na\n")
+        ask += ["--interval", "0.5", "--train", str(train)] if loss == "squared" else []
+        assert run([*ask, "--invalid-rows", "na"]) == 0
+        said = "warning: no prediction for rows 2,4,8,10: column 'site' holds 'Oslo', which is not a level in the data"
+        assert said in capsys.readouterr().err
+        table, solved = pd.read_csv(out), sc.read_record(record)
+        predicted = table["prediction"].to_numpy()
+        assert table["row"].tolist() == list(range(1, 13)) and table["key"].tolist() == new["key"].tolist()
+        assert predicted[known.index] == pytest.approx(solved.predict(known), rel=1e-12)
+        assert np.flatnonzero(np.isnan(predicted)).tolist() == [1, 3, 7, 9]
+        for given in (new, rows):
+            with pytest.warns(SparseCVWarning, match="no prediction for rows 2,4,8,10: "):
+                assert solved.predict(given, invalid_rows="na") == pytest.approx(predicted, rel=1e-12, nan_ok=True)
+    with pytest.warns(SparseCVWarning, match="no prediction for rows 2,4,8,10: "):
+        ends = solved.predict_interval(new, 0.5, str(train), invalid_rows="na")
+    assert ends == pytest.approx(table[["lower", "upper"]].to_numpy(), rel=1e-12, nan_ok=True)
+    with pytest.raises(BadInput, match="invalid_rows: 'na' requires a frame or a file"):
+        solved.predict(np.zeros((1, 5)), invalid_rows="na")
+    with pytest.raises(BadInput, match="^invalid_rows: unknown word 'nan'"):
+        solved.predict(new, invalid_rows="nan")
 
 
 def test_a_rare_level_that_is_adjusted_for_is_told_what_to_do(

@@ -629,28 +629,50 @@ def test_a_row_of_totals_is_refused_although_its_cells_can_be_read(
 
 
 def test_the_remedy_for_new_rows_that_are_refused_reads_the_others(tmp_path: Path) -> None:
-    """Rows to skip are named by their lines, in addition to lines that are skipped already."""
+    """Invalid rows are dropped and listed with their reasons; the numbers of the other rows stay."""
     path = tmp_path / "new.csv"
     frame = pd.DataFrame({"city": ["Oslo", "Rome"] * 4, "age": np.arange(8.0) ** 2, "y": np.arange(8.0)})
 
-    def read(text: str, skip_lines: str | None = None, **options: Any) -> int:
+    def read(text: str, are_allowed: bool = False, **options: Any) -> tuple[list[int], dict[int, str]]:
         learnt = read_dataset(frame, "y", encode="onehot", **options).reading
         assert learnt is not None
-        learnt = replace(learnt, how=replace(learnt.how, skip_lines=skip_lines))
-        path.write_text(text)
-        return read_new_rows(path, ["city=Rome", "age"], "y", learnt, are_lines_given=True).data.n
+        how = replace(learnt.how, skip_lines="1")
+        path.write_text("# cm\n" + text)
+        learnt = replace(learnt, how=how, invalid={} if are_allowed else None)
+        rows = read_new_rows(path, ["city=Rome", "age"], "y", learnt, are_lines_given=True).data
+        assert rows.reading is not None
+        return rows.places.tolist(), dict(rows.reading.invalid or {})
 
-    unknown = "# cm\nage,city\n1,Rome\n2,Wien\n3,Oslo\n4,Oslo\n5,Bern\n"
-    with pytest.raises(BadInput, match="model are Oslo, Rome; `sparsecv predict --skip-lines 1,4,7` leaves these rows"):
-        read(unknown, skip_lines="1")
-    assert read(unknown, skip_lines="1,4,7") == 3
-    with pytest.raises(BadInput, match=r"leave the cell empty: the row has no prediction\); `sparsecv"):
-        read(unknown, skip_lines="1", na="drop")
-    assert read(unknown.replace("Wien", "").replace("Bern", ""), skip_lines="1", na="drop") == 3
-    gap = "age,city\n1,Rome\n,Oslo\n3,Oslo\n"
-    with pytest.raises(BadInput, match="'age' is empty in row 2 .*; `sparsecv predict --skip-lines 3` leaves the row"):
+    unknown = "age,city\n1,Rome\n2,Wien\n3,Oslo\n4,Oslo\n5,Bern\n"
+    with pytest.raises(BadInput, match='model are Oslo, Rome; to predict the other rows, give invalid_rows="na"$'):
+        read(unknown)
+    places, reasons = read(unknown, True)
+    assert places == [0, 2, 3] and sorted(reasons) == [2, 5]
+    assert reasons[5] == "column 'city' holds 'Bern', which is not a level in the data of the model"
+    with pytest.raises(BadInput, match=r"leave the cell empty: the row has no prediction\); to predict"):
+        read(unknown, na="drop")
+    assert read(unknown.replace("Wien", ""), True, na="drop") == ([0, 2, 3], {5: reasons[5]})
+    gap = "age,city\n1,Rome\n,Oslo\n3,Oslo\nold,Oslo\n5,Wien\ninf,Rome\n7,Rome\n"
+    with pytest.raises(BadInput, match="'age' is empty in row 2 .*, 'age' holds text 'old' in row 4"):
         read(gap)
-    assert read(gap, skip_lines="3") == 2
+    places, reasons = read(gap, True)
+    assert places == [0, 2, 6] and [*reasons] == [2, 4, 5, 6] and reasons[4] == "column 'age' holds 'old'"
+    assert (reasons[2], reasons[6]) == ("column 'age' is empty", "column 'age' is infinite")
+    with pytest.raises(BadInput, match="model are Oslo, Rome$"):  # no row could be predicted
+        read("age,city\n1,Wien\n2,Bern\n", True)
+
+
+def test_units_are_skipped_before_rows_are_invalid(tmp_path: Path) -> None:
+    path, frame = (
+        tmp_path / "new.csv",
+        pd.DataFrame({"city": ["Oslo", "Rome"] * 4, "age": np.arange(8.0) ** 2, "y": 1.0}),
+    )
+    learnt = read_dataset(frame.assign(y=frame["age"]), "y", encode="onehot").reading
+    assert learnt is not None
+    learnt = replace(learnt, how=replace(learnt.how, skip_lines="2,12"), invalid={})
+    path.write_text("age,city\nyears,name\n1,Rome\n2,Wien\n3,Oslo\n")
+    new = read_new_rows(path, ["city=Rome", "age"], "y", learnt)
+    assert (new.skipped_lines, new.data.places.tolist(), new.n_invalid_rows, new.n_dropped_rows) == ("2", [0, 2], 1, 1)
 
 
 def test_a_title_above_new_rows_is_named(tmp_path: Path) -> None:
