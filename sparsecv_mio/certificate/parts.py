@@ -356,7 +356,8 @@ class ReadingInfo:
     in the order of their codes. `order` has the columns coded by rank, with their declared levels. `skip_lines` are the
     numbers of the skipped lines of the file. `filled` are the columns with imputed cells; null in older records.
     `left_out` is the number of rows dropped for missing cells. `marked` are the columns with an additional column that
-    marks their missing cells. `dates` are the numbers that dates became, and `date_forms` the format of each date
+    marks their missing cells. `absent` is the number of rows in the level `(missing)` of each text column; null in
+    older records. `dates` are the numbers that dates became, and `date_forms` the format of each date
     column.
     """
 
@@ -382,6 +383,7 @@ class ReadingInfo:
     filled: tuple[str, ...] | None = None
     dates: tuple[str, ...] = ()
     date_forms: Mapping[str, str] = field(default_factory=dict)
+    absent: Mapping[str, Count] | None = None
 
     @property
     def ranked_levels(self) -> dict[str, tuple[str, ...]]:
@@ -417,6 +419,7 @@ def reading_info(applied: Applied | None) -> ReadingInfo | None:
         columns=applied.columns,
         means=dict(applied.means), levels=dict(applied.levels), left_out=applied.left_out,
         marked=applied.marked, filled=applied.filled, date_forms=dict(applied.date_forms),
+        absent=None if applied.absent is None else dict(applied.absent),
     )  # fmt: skip
 
 
@@ -439,7 +442,7 @@ def applied_reading(info: ReadingInfo | None) -> Applied | None:
         raise CorruptStore(f"record: field data.reading is not valid ({error})") from None
     return Applied(
         how, info.columns, dict(info.means), dict(info.levels), info.left_out, marked=info.marked, filled=info.filled,
-        date_forms=dict(info.date_forms),
+        date_forms=dict(info.date_forms), absent=info.absent,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -236,6 +236,8 @@ def _check_data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
         total = dataset.weight_of(slice(0, dataset.n))
         checks.close("data.total_weight", data.total_weight, total, 1e-12 * total)
     reading = reading_info(dataset.reading)
+    if data.reading is not None and reading is not None and data.reading.absent is None:  # an older record
+        reading = replace(reading, absent=None)
     if data.reading != reading:
         checks.require_equal("data.reading", data.reading, reading)
     elif reading is not None:  # other options may give the same values

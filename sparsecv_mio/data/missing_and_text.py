@@ -99,12 +99,15 @@ def impute_and_encode(table: RawTable, how: Reading, wanted: Wanted) -> Dataset:
     means = _fill_values(table, how)
     levels = {column.name: column.levels(how.orders.get(column.name, ())) for column in table.columns if column.texts}
     filled = tuple(column.name for column in table.features if column.name in means and column.has_empty)
+    absent = {column.name: int(column.empty.sum()) for column in table.features if column.texts and column.has_empty}
     repeated = {name for column in date_forms for name in list(date_features(column, how.dates))[1:]}
     marked = tuple(name for name in filled if name not in repeated) if how.na_indicator else ()
     notes = (*_describe_dropped_rows(every, is_kept, how), *doubts, *_describe_cells(table, how, means, levels))
     n_dropped = int(np.sum(~is_kept))
     return check_dataset(
-        _build_dataset(table, Applied(how, columns, means, levels, n_dropped, notes, marked, filled, date_forms))
+        _build_dataset(
+            table, Applied(how, columns, means, levels, n_dropped, notes, marked, filled, date_forms, absent)
+        )
     )
 
 
@@ -149,8 +152,18 @@ def apply_to_new_rows(table: RawTable, learnt: Applied) -> Dataset:
     elif target is not None and target.has_empty:
         table = replace(table, aux={**table.aux, NO_TARGET: target.empty})
     filled = _describe_imputation(table, learnt.how, learnt.means)
-    notes = tuple(f"{cells} over the rows of the fit, in {names}" for cells, names in filled)
-    return _build_dataset(table, replace(learnt, columns=columns, left_out=int(np.sum(~is_kept)), notes=notes))
+    notes = [f"{cells} over the rows of the fit, in {names}" for cells, names in filled]
+    for column in table.features:
+        if column.has_empty and column.name in levels:
+            notes.append(describe_absent_level(column) + _describe_rows_of_fit((learnt.absent or {}).get(column.name)))
+    return _build_dataset(table, replace(learnt, columns=columns, left_out=int(np.sum(~is_kept)), notes=tuple(notes)))
+
+
+def _describe_rows_of_fit(n_rows: int | None) -> str:
+    """Return the number of rows of the fit with a level; empty if it is not known."""
+    if n_rows is None:
+        return ""
+    return f", which {several(n_rows, 'row')} of the fit {'has' if n_rows == 1 else 'have'}"
 
 
 def _find_invalid_rows(table: RawTable, levels: Mapping[str, Sequence[str]], faults: Sequence[Fault]) -> dict[int, str]:

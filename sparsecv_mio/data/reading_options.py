@@ -373,6 +373,8 @@ class Applied:
         Sentences about the preprocessing for the user.
     date_forms : mapping of str to str
         Date format of each date column, such as `%Y-%m-%d`.
+    absent : mapping of str to int, optional
+        Number of rows with a missing cell of each text column whose missing cells are a level; None if not known.
     invalid : mapping of int to str, optional
         Row numbers of new rows, from 1, that were dropped because of an invalid value, each with the reason; None if
         such rows are an error.
@@ -387,6 +389,7 @@ class Applied:
     marked: tuple[str, ...] = ()
     filled: tuple[str, ...] | None = None
     date_forms: Mapping[str, str] = field(default_factory=dict)
+    absent: Mapping[str, int] | None = None
     invalid: Mapping[int, str] | None = None
 
     @property

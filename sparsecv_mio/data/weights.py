@@ -30,7 +30,7 @@ from sparsecv_mio.data.number_format import (
     describe_ambiguous,
     parse_cells,
 )
-from sparsecv_mio.data.reading_options import STRICT, Applied, fill_value, with_weights_in_notes
+from sparsecv_mio.data.reading_options import STRICT, Applied, fill_value, indicator_name, with_weights_in_notes
 from sparsecv_mio.errors import BadInput
 
 LARGEST_WEIGHT = 1e30  # maximum weight, whose root leaves room for large columns; the minimum is its reciprocal
@@ -288,11 +288,13 @@ def _weights_of_rows(weights: ArrayLike, data: Dataset, name: str) -> FloatArray
 
 def _filled_again(data: Dataset) -> Dataset:
     """Return the data with missing cells imputed from its own rows; rows of weight 0 enter no mean or median."""
-    if data.reading is None or not data.reading.means:
+    if data.reading is None or not (data.reading.means or data.reading.absent):
         return data
     X, means = data.X.copy(), dict(data.reading.means)
     counts = data.split_into_cases()[1]
     first = np.cumsum(counts) - counts
+    levels = {name: indicator_name(name) for name in data.reading.absent or ()}
+    absent = {name: int(X[first, data.names.index(level)].sum()) for name, level in levels.items()}
     for name in means.keys() & set(data.names):
         column = data.names.index(name)
         empty = np.zeros(data.n, dtype=bool) if data.holes is None else data.holes[:, column]
@@ -300,7 +302,7 @@ def _filled_again(data: Dataset) -> Dataset:
             raise BadInput(f"column {name!r} is empty in every row of positive weight; give {drop_keyword(name)}")
         cells = np.where(empty, np.nan, X[:, column])[first]
         means[name] = X[empty, column] = fill_value(cells, data.reading.how.na)
-    return replace(data, X=X, reading=replace(data.reading, means=means))
+    return replace(data, X=X, reading=replace(data.reading, means=means, absent=absent))
 
 
 def with_class_weight(data: Dataset, class_weight: str | None) -> Dataset:

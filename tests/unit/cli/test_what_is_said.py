@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -212,6 +213,32 @@ def test_predict_says_what_it_filled_and_where_a_bad_cell_is(
     new.write_text("u,v\n\n1,2\nx,3\n")
     assert run(["predict", str(record), str(new)]) == 2
     assert "column 'u' holds text 'x' in row 2 (line 4)" in capsys.readouterr().err
+
+
+def test_predict_states_which_rows_count_as_a_missing_level(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train, new, record = (tmp_path / name for name in ("t.csv", "new.csv", "r.json"))
+    habit = [None if k == 5 else ["never", "former", "now"][k % 3] for k in range(N)]
+    y = SIZE + 2.0 * np.array([word == "now" for word in habit])
+    pd.DataFrame({"habit": habit, "u": SIZE, "y": y.round(2)}).to_csv(train, index=False)
+    ask = ["solve", str(train), "-t", "y", "--na", "mean", "--encode", "onehot", "--tau", "2", "--gamma", "0.1"]
+    assert run([*ask, "--count", "factors", "--folds", "3", "--json", str(record)]) == 0
+    new.write_text("habit,u\n,1\nnow,2\n,\n")
+    capsys.readouterr()
+    assert run(["predict", str(record), str(new)]) == 0
+    error = capsys.readouterr().err
+    said = "2 empty cells of 'habit' are a separate level, habit=(missing), which 1 row of the fit has"
+    assert said in error and "1 empty cell imputed by the mean of its column over the rows of the fit, in 'u'" in error
+    stored = json.loads(record.read_text())
+    assert stored["data"]["reading"]["absent"] == {"habit": 1} and run(["verify", str(record), str(train)]) == 0
+    stored["data"]["reading"]["absent"] = {"habit": 2}
+    record.write_text(json.dumps(stored))
+    assert run(["verify", str(record), str(train)]) == 1
+    del stored["data"]["reading"]["absent"]  # a record of an older release
+    record.write_text(json.dumps(stored))
+    assert run(["verify", str(record), str(train)]) == 0
+    capsys.readouterr()
+    assert run(["predict", str(record), str(new)]) == 0
+    assert "2 empty cells of 'habit' are a separate level, habit=(missing)\n" in capsys.readouterr().err
 
 
 def test_rows_with_an_unknown_level_have_no_prediction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

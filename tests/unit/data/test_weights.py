@@ -41,6 +41,10 @@ def test_empty_cells_are_filled_as_if_rows_of_weight_zero_were_not_there(na: str
     assert few.fingerprint == gone.fingerprint and few.reading is not None and gone.reading is not None
     assert few.reading.means == gone.reading.means and few.holes is not None and gone.holes is not None
     assert np.array_equal(few.holes, gone.holes)
+    words = frame.assign(c=[None, "u", None, "v", "u"])
+    few = weighted_rows(Dataset.from_frame(words, "y", na=na, encode="onehot"), weights, "w")
+    assert few.reading is not None and few.reading.absent == {"c": 1}
+    few, gone = (weighted_rows(Dataset.from_frame(frame[k:], "y", na=na), weights[k:], "w") for k in (0, 1))
     plan = folds_from_labels([0, 0, 1, 1])
     assert np.array_equal(fills_of_folds(few, plan), fills_of_folds(gone, plan), equal_nan=True)
     with pytest.raises(BadInput, match="^column 'a' is empty in every row of positive weight; give drop="):
