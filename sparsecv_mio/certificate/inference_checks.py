@@ -276,12 +276,29 @@ def check_baselines(checks: Checks, record: Record, design: Design) -> None:
         ):  # fmt: skip
             _check_fold_errors(checks, record, design, entry, f"{path}fold_errors")
         _check_comparison(checks, record, design, entry, path)
+        if entry.one_se:
+            _check_one_se(checks, record, design, entry, path)
         is_nonzero = all(entry.coefficients.get(name) for name in entry.support)
         checks.require(is_nonzero, f"{path}support", "has a feature without a coefficient")
     if methods:
         is_stored = all(entry.fold_models for entry in methods)
         errors = "held-out errors of the stored fold models of baselines, " if is_stored else ""
         checks.end_part(f"{errors}CV errors of baselines, differences from the reported pair, certified percentages")
+
+
+def _check_one_se(checks: Checks, record: Record, design: Design, entry: Baseline, path: str) -> None:
+    """Check that a baseline of the one-standard-error rule is within one standard error of that of the minimum."""
+    methods = record.baselines.methods if record.baselines is not None else ()
+    least = next((other for other in methods if other.method == entry.method and not other.one_se), None)
+    words = "requires the pair of this rule, and the same method with its smallest CV error"
+    right = record.one_se is not None and design.scored.has_standard_error
+    if not checks.require(right and least is not None, f"{path}one_se", words) or least is None:
+        return
+    spread = standard_error(np.array(least.fold_errors), design.scored.by_fold, design.scored.times)
+    is_within = least.cv_error <= entry.cv_error * (1.0 + SAME)
+    is_within &= entry.cv_error <= (least.cv_error + spread) * (1.0 + SAME)
+    checks.require(is_within, f"{path}cv_error", "is not within one standard error of the smallest CV error")
+    checks.mark_bounded_fields(f"{path}one_se")
 
 
 def _check_fold_errors(checks: Checks, record: Record, design: Design, entry: Baseline, path: str) -> None:

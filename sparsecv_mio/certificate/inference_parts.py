@@ -168,11 +168,12 @@ class StabilitySelection:
 class Baseline:
     """Another estimator, whose penalty or size the folds of the record chose, compared with the reported pair.
 
-    `cv_error` is the smallest CV error over its candidates, and `fold_errors` are its parts by fold, as in
-    `chosen_folds`. `difference` is the CV error minus that of the fold models of the reported pair, and
-    `standard_error` the standard error of this difference over the folds, which are paired; both are null if a fold of
-    the pair has no model, and the latter for a single fold. `support`, `coefficients` and `intercept` belong to the
-    full-data fit at the chosen `alpha` and `l1_ratio`, which are null for a method without a penalty.
+    `cv_error` is the smallest CV error over its candidates; with `one_se`, that of the largest penalty (at the same
+    `l1_ratio`), or the smallest size, whose CV error is at most one standard error above the smallest. `fold_errors`
+    are its parts by fold, as in `chosen_folds`. `difference` is the CV error minus that of the fold models of the
+    reported pair, and `standard_error` the standard error of this difference over the folds, which are paired; both are
+    null if a fold of the pair has no model, and the latter for a single fold. `support`, `coefficients` and `intercept`
+    belong to the full-data fit at the chosen `alpha` and `l1_ratio`, which are null for a method without a penalty.
 
     The certified lower bound of the grid states that best-subset selection at any pair has a CV error at most
     `possible_gain` per cent below `cv_error`; a negative number -g states that every pair is at least g per cent above.
@@ -193,6 +194,12 @@ class Baseline:
     possible_gain: Number | None
     fold_errors: tuple[Number, ...]
     fold_models: tuple[tuple[Number, ...], ...] = ()
+    one_se: bool = False
+
+    @property
+    def label(self) -> str:
+        """Name of the method, with the rule that chose its penalty or size if that is not the smallest CV error."""
+        return f"{self.method} (one SE)" if self.one_se else self.method
 
 
 @dataclass(frozen=True)

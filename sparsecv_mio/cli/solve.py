@@ -129,8 +129,8 @@ class SolveRequest:
     baselines: str | None = option(
         None, "LIST",
         "Also fit baselines on the same folds: any of lasso, ridge, elasticnet, abess. Each chooses its penalty or "
-        "size by its CV error, and is compared with the reported pair. A fifth of the time limit is reserved for the "
-        "baselines. [none]",
+        "size by its CV error (with --one-se also by that rule), and is compared with the reported pair. A fifth of "
+        "the time limit is reserved for the baselines. [none]",
     )  # fmt: skip
     search: Given = group(options.SEARCHING | {"time_limit": options.COMMAND_SECONDS})
     stored: Given = group(options.STORING)

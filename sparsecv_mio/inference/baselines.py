@@ -2,7 +2,8 @@
 
 In each fold, every baseline uses the same rows, row weights, exposures and column scales as the search. Each baseline
 chooses its penalty, or its size, by the smallest CV error, the criterion of the search. The standard error of the
-difference between two models is paired: it is computed from the difference of their held-out errors in each fold.
+difference between two models is paired: it is computed from the difference of their held-out errors in each fold. If
+the record reports the pair of the one-standard-error rule, this rule chooses a second penalty or size of each baseline.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from sparsecv_mio.errors import BadInput, OutOfTime, match_keyword, naming_extra
 from sparsecv_mio.inference import penalised_paths
 from sparsecv_mio.inference.penalised_paths import L1_RATIOS, FitRows
 from sparsecv_mio.model_space import NONE, Restrictions
+from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
 from sparsecv_mio.search.answer.fold_models import check_of_record
 from sparsecv_mio.search.deadline import Deadline, interruptible, run_within_limit
@@ -220,8 +222,10 @@ def make_candidates(method: str, compared: ComparedRows, check_time: Callable[[]
     return candidates, lambda rows: penalised_paths.fit_paths(rows, paths, check_time)
 
 
-def fit_baseline(method: str, compared: ComparedRows, check_time: Callable[[], None]) -> Baseline:
+def fit_baseline(method: str, compared: ComparedRows, check_time: Callable[[], None]) -> list[Baseline]:
     """Return a baseline, whose candidate with the smallest CV error is fitted to all rows.
+
+    If the record has the pair of the one-standard-error rule, the baseline of this rule follows.
 
     Parameters
     ----------
@@ -242,20 +246,27 @@ def fit_baseline(method: str, compared: ComparedRows, check_time: Callable[[], N
         errors[fold] = compared.held_out_errors(models, fold)
         fold_models += [models] if k * width <= MAX_STORED_COEFFICIENTS else []
     check_time()
-    sums = errors.sum(axis=0)
-    best = int(np.argmin(np.where(np.isfinite(sums), sums, np.inf)))
-    model = compared.fit_models(fit, None)[best]
-    chosen = compared.penalised[model[compared.penalised] != 0.0] - 1
-    columns, names = np.sort(np.append(chosen, compared.free[compared.free > 0] - 1)), compared.dataset.names
-    comparison: dict[str, Any] = compare_with_pair(record, scored, errors[:, best])
-    alpha, l1_ratio = candidates[best]
-    return Baseline(
-        method=method, alpha=alpha, l1_ratio=l1_ratio, **comparison, support=tuple(names[j] for j in chosen),
-        coefficients={names[j]: float(model[1 + j]) for j in columns},
-        intercept=float(model[0]), seconds=time.perf_counter() - begun,
-        fold_errors=tuple(errors[:, best].tolist()),
-        fold_models=tuple(tuple(models[best].tolist()) for models in fold_models),
-    )  # fmt: skip
+    sums = np.where(np.isfinite(errors).all(axis=0), errors.sum(axis=0), np.inf)
+    best, names, models = int(np.argmin(sums)), compared.dataset.names, compared.fit_models(fit, None)
+    chosen = {False: best}
+    if record.one_se is not None:
+        spread = standard_error(errors[:, best], scored.by_fold, scored.times)
+        is_within = sums / scored.total <= sums[best] / scored.total + spread
+        is_within &= [l1_ratio == candidates[best][1] for _, l1_ratio in candidates]
+        chosen[True] = int(np.argmax(is_within))  # the penalties descend, and the sizes ascend
+    made, seconds = list[Baseline](), time.perf_counter() - begun
+    for is_one_se, at in chosen.items():
+        model = models[at]
+        comparison: dict[str, Any] = compare_with_pair(record, scored, errors[:, at])
+        nonzero = compared.penalised[model[compared.penalised] != 0.0] - 1
+        columns, (alpha, l1_ratio) = np.sort(np.append(nonzero, compared.free[compared.free > 0] - 1)), candidates[at]
+        made.append(Baseline(
+            method=method, alpha=alpha, l1_ratio=l1_ratio, **comparison, support=tuple(names[j] for j in nonzero),
+            coefficients={names[j]: float(model[1 + j]) for j in columns},
+            intercept=float(model[0]), seconds=seconds, fold_errors=tuple(errors[:, at].tolist()),
+            fold_models=tuple(tuple(models_of_fold[at].tolist()) for models_of_fold in fold_models), one_se=is_one_se,
+        ))  # fmt: skip
+    return made
 
 
 def add_baselines(
@@ -286,14 +297,15 @@ def add_baselines(
         check_time()
         compared = ComparedRows.from_record(record, dataset, plan)
         for method in methods:
-            fitted.append(fit_baseline(method, compared, check_time))
+            fitted.extend(fit_baseline(method, compared, check_time))
 
     with suppress(OutOfTime):
         run_within_limit(fit_all, deadline, lambda: None)
     done, warnings = tuple(fitted), record.warnings
-    if len(done) < len(methods):
+    unfitted = [method for method in methods if method not in {entry.method for entry in done}]
+    if unfitted:
         why = "the run was interrupted" if deadline.stop.is_set() else "the time limit ended"
-        warnings = (*warnings, f"baselines: {why} before these were fitted: {', '.join(methods[len(done) :])}")
+        warnings = (*warnings, f"baselines: {why} before these were fitted: {', '.join(unfitted)}")
     packages = ("scikit-learn", ABESS) if ABESS in methods else ("scikit-learn",)
     versions = {package: package_version(package) for package in packages}
     return replace(record, warnings=warnings, baselines=Baselines(done, versions) if done else None)

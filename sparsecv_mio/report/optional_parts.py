@@ -364,6 +364,7 @@ def plot_intervals(record: Record, ax: Axes | None = None) -> Axes:
 
 NAMES = {"lasso": "the lasso", "ridge": "ridge regression", "elasticnet": "the elastic net"}
 ERROR_DIGITS = 6  # significant digits of a CV error
+ONE_SE_RULE = "one SE: the simplest model within one standard error of its smallest CV error"
 
 
 def baseline_table(record: Record) -> ReportTable | None:
@@ -373,7 +374,12 @@ def baseline_table(record: Record) -> ReportTable | None:
     error = mark_estimate(format_with_zeros(record.cv_error, ERROR_DIGITS), record.estimate)
     gamma, sources = f"gamma = {format_number(record.gamma, 4)}", record.work.sources
     seconds = f"{sum(work.seconds for work in sources):.2f}" if sources else "?"  # without the start of the process
-    rows = [("best subset", error, "", "", len(record.support), gamma, seconds)]
+    rule, least = " (one SE)" if record.one_se else "", record.certificate
+    rows = [(f"best subset{rule}", error, "", "", len(record.support), gamma, seconds)]
+    if (least.gamma, least.tau) != (record.gamma, record.tau):
+        minimum, gap = format_with_zeros(least.cv_error, ERROR_DIGITS), f"{least.cv_error - record.cv_error:+#.3g}"
+        gamma, gap = f"gamma = {format_number(least.gamma, 4)}", mark_estimate(gap, record.estimate)
+        rows.append(("best subset (minimum)", minimum, gap, "", least.tau, gamma, ""))
     for entry in record.baselines.methods:
         difference = "?" if entry.difference is None else f"{entry.difference:+#.3g}"
         spread = "?" if entry.standard_error is None else format_with_zeros(entry.standard_error, 3)
@@ -381,11 +387,12 @@ def baseline_table(record: Record) -> ReportTable | None:
         penalty = "none" if entry.alpha is None else f"alpha = {format_number(entry.alpha, 4)}{ratio}"
         error = format_with_zeros(entry.cv_error, ERROR_DIGITS)
         difference = mark_estimate(difference, record.estimate)
-        rows.append((entry.method, error, difference, spread, len(entry.support), penalty, f"{entry.seconds:.2f}"))
+        rows.append((entry.label, error, difference, spread, len(entry.support), penalty, f"{entry.seconds:.2f}"))
     size = "columns" if restrictions_of(record).count else "features"  # baselines do not count factors as terms
     caption = (
-        "Baselines on the same folds, each at the penalty or size with its smallest CV error; the difference from the "
-        f"reported pair, its standard error over the folds, which are paired, and the number of {size} of each model."
+        "Baselines on the same folds, each at the penalty or size with its smallest CV error"
+        f"{f' ({ONE_SE_RULE})' if rule else ''}; the difference from the reported pair, its standard error over the "
+        f"folds, which are paired, and the number of {size} of each model."
     )
     heads = ("method", "CV error", "difference", "standard error", size, "penalty", "seconds")
     return report_table(caption, heads, rows, words=1)
@@ -406,6 +413,7 @@ def print_baselines(console: Console, record: Record, brief: bool) -> None:
     table = None if brief else baseline_table(record)
     if table is not None:
         compared = "differences from the reported pair, with paired standard errors over the folds"
+        compared += f"; {ONE_SE_RULE}" if record.one_se is not None else ""
         say(console, f"baselines on the same folds; {compared}", style="bold")
         print_table(console, table.head, table.rows, text=("method", "penalty"))
     say(console, *certified_lines(record))
@@ -445,6 +453,8 @@ def certified_lines(record: Record) -> list[str]:
     limits, same = restrictions_of(record), list[str]()
     n_terms = limits.n_selectable_features(record.data.p)
     for entry in record.baselines.methods:
+        if entry.one_se:
+            continue  # the statement on its smallest CV error is sharper
         name, gain = NAMES.get(entry.method, entry.method), entry.possible_gain or 0.0
         if gain <= 0.0 and entry.method == "ridge" and n_terms in record.request.taus and not replace(limits, count=()):
             same.append(
@@ -505,7 +515,7 @@ def plot_baselines(record: Record, ax: Axes | None = None) -> Axes:
     ax.errorbar([entry.cv_error for entry in methods], range(1, len(methods) + 1),
                 xerr=[entry.standard_error or 0.0 for entry in methods], fmt="o", color=figures.INK, capsize=2.0,
                 elinewidth=0.9, label="baseline ± standard error of the difference")  # fmt: skip
-    figures.places(ax, "y", ["best subset", *(entry.method for entry in methods)])
+    figures.places(ax, "y", ["best subset", *(entry.label for entry in methods)])
     ax.invert_yaxis()
     ax.set_xlabel(f"CV error ({record.loss.target.cv_error})")
     figures.write_title(ax, "CV error of baselines on the same folds")

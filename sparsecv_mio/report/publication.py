@@ -350,7 +350,7 @@ def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
         **_describe_draws(record),
         "edges": [_use_symbols(re.split("; try|: ", hint)[0]) for hint in record_words.edge_hints(record)],
         "baseline_lines": list(map(_use_symbols, certified_lines(record))),
-        "baseline_papers": [BASELINE_PAPERS[one.method] for one in methods],
+        "baseline_papers": list(dict.fromkeys(BASELINE_PAPERS[one.method] for one in methods)),
         "other_terms": [
             f"{quoted_name(name)} ({count:,})" for name, count in record.chosen_in().items() if name not in model
         ],

@@ -39,6 +39,7 @@ from sparsecv_mio.inference.penalised_paths import L1_RATIOS, FitRows, fit_path,
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.row_losses import LOG_LOSS, PoissonLoss, RowLoss
 from sparsecv_mio.report.optional_parts import baseline_table, certified_lines, plot_baselines, round_percentage
+from sparsecv_mio.report.publication import publication_text
 from sparsecv_mio.report.record_report import report_text
 from sparsecv_mio.search.answer.fold_models import held_out_predictions
 
@@ -506,7 +507,7 @@ def test_a_stop_keeps_the_baselines_that_are_done(monkeypatch: pytest.MonkeyPatc
     stop, plain = threading.Event(), replace(answered(), baselines=None)
     fit_one = baselines.fit_baseline
 
-    def fit_and_stop(method: str, *rest: Any) -> Baseline:
+    def fit_and_stop(method: str, *rest: Any) -> list[Baseline]:
         made = fit_one(method, *rest)
         stop.set()
         return made
@@ -574,3 +575,43 @@ def test_the_command_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert run([*small, "--baselines", "lasso,net"]) == 2
     said = capsys.readouterr().err
     assert "--baselines: not supported with --criterion common" in said and "--baselines: unknown word 'net'" in said
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_the_one_standard_error_rule_chooses_a_second_penalty(loss: str) -> None:
+    """The reported pair of this rule is next to baselines of the same rule, and next to its own minimum."""
+    data = rows(loss)
+    record = sc.solve(data, folds="5", loss=loss, one_se=True, **SMALL)
+    compared = compare_baselines(record, data, baselines="lasso,elasticnet,ridge", folds="5")
+    assert compared.baselines is not None and verify(compared, data, "5").ok
+    methods = compared.baselines.methods
+    assert [one.label for one in methods[:3]] == ["lasso", "lasso (one SE)", "elasticnet"] and len(methods) == 6
+    seen = baselines.ComparedRows.from_record(record, data, sc.make_folds(record.folds.spec, data))
+    sizes = np.array([data.weight_of(seen.plan.scored_rows(fold)) for fold in range(5)])
+    for least, simple in zip(methods[::2], methods[1::2], strict=True):
+        candidates, fit = baselines.make_candidates(least.method, seen, lambda: None)
+        sums = np.array([seen.held_out_errors(seen.fit_models(fit, fold), fold) for fold in range(5)])
+        means, total = sums.sum(axis=0) / sizes.sum(), sizes.sum()
+        best = int(np.argmin(means))
+        apart = (sums[:, best] / sizes - means[best]) ** 2
+        spread = math.sqrt(float(sizes @ apart) / total / 4)
+        allowed = [k for k in range(len(means)) if candidates[k][1] == candidates[best][1]]
+        chosen = max((k for k in allowed if means[k] <= means[best] + spread), key=lambda k: candidates[k][0] or 0.0)
+        assert least.alpha == candidates[best][0] and simple.alpha == candidates[chosen][0]
+        assert simple.cv_error == pytest.approx(means[chosen], rel=1e-9) and simple.cv_error >= least.cv_error
+        assert len(simple.support) <= len(least.support)
+    assert methods[1].cv_error > methods[0].cv_error
+    alone = replace(compared, baselines=replace(compared.baselines, methods=methods[::2]))
+    assert certified_lines(compared) == certified_lines(alone)
+    table = baseline_table(compared)
+    assert table is not None and "(one SE: the simplest model within one standard error" in table.caption
+    labels, least_pair = [row[0] for row in table.rows], (record.certificate.gamma, record.certificate.tau)
+    assert labels[0] == "best subset (one SE)" and labels[-6:] == [one.label for one in methods]
+    assert ("best subset (minimum)" in labels) == (least_pair != (record.gamma, record.tau))
+    assert ("best subset (minimum)" in labels) == (loss == "squared")
+    assert "CV error of lasso (one SE) is" in publication_text(compared, "md")
+    far = replace(methods[1], one_se=False), replace(methods[0], one_se=True)
+    for wrong in (far, (methods[1], methods[1])):
+        swapped = replace(compared, baselines=replace(compared.baselines, methods=(*wrong, *methods[2:])))
+        assert not verify(swapped, data, "5").ok
+    assert not verify(replace(compared, one_se=None), data, "5").ok
