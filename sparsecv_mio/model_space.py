@@ -1003,8 +1003,25 @@ def parse_integer(text: str, option: str) -> int:
         return int(_plain(text))
     except ValueError:
         ends = re.fullmatch(r"(\d+)\s*-\s*(\d+)", text.strip()) if "tau" in option else None
-        advice = "" if ends is None else f"; for a range write {ends[1]}:{ends[2]}"
+        advice = describe_repeats(text, option) if ends is None else f"; for a range write {ends[1]}:{ends[2]}"
         raise BadInput(f"{option}: {text.strip()!r} is not a whole number{advice}") from None
+
+
+def describe_repeats(text: str, option: str) -> str:
+    """Return the advice for outer folds `RxK`, which nested cross-validation does not repeat; empty for other values.
+
+    Examples
+    --------
+    >>> describe_repeats("3x5", "--nested")
+    '; give --nested 5 with 3 different values of --seed, and average the 3 nested CV errors'
+    """
+    found = re.fullmatch(r"(\d+)\s*x\s*(\d+)", text.strip())
+    if found is None or not option.endswith("nested"):
+        return ""
+    times, seed = found[1], option.replace("nested", "seed")
+    return (
+        f"; give {option} {found[2]} with {times} different values of {seed}, and average the {times} nested CV errors"
+    )
 
 
 def _plain(text: str) -> str:

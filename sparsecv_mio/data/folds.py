@@ -21,7 +21,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data import fold_plan
 from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.errors import BadInput, did_you_mean
-from sparsecv_mio.model_space import MAX_COUNT, finite_number
+from sparsecv_mio.model_space import MAX_COUNT, describe_repeats, finite_number
 
 OF_GROUPS = " of whole groups"  # part of the spec of outer folds whose groups stay together
 SPECS = (
@@ -730,7 +730,8 @@ def outer_folds(
     [1, 1, 0, 0, 0, 0]
     """
     if not isinstance(count, Integral):
-        raise BadInput(f"nested: {str(count)[:30]!r} is not a whole number; give a number of outer folds such as 5")
+        advice = describe_repeats(str(count), "nested") or "; give a number of outer folds such as 5"
+        raise BadInput(f"nested: {str(count)[:30]!r} is not a whole number{advice}")
     if count < 2:
         raise BadInput(f"nested: {count} is out of range; give at least 2 outer folds")
     if count > dataset.n:

@@ -215,6 +215,14 @@ def test_predict_says_what_it_filled_and_where_a_bad_cell_is(
     assert "column 'u' holds text 'x' in row 2 (line 4)" in capsys.readouterr().err
 
 
+def test_repeated_outer_folds_are_several_seeds(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    advice = "nested: '3x5' is not a whole number; give {0}nested 5 with 3 different values of {0}seed, and average"
+    assert run(["solve", table, "-t", "y", "--drop", "site,sex", "--nested", "3x5"]) == 2
+    assert "error: --" + advice.format("--") in capsys.readouterr().err
+    with pytest.raises(BadInput, match=f"^{advice.format('')} the 3 nested CV errors$"):
+        sc.solve(table, "y", drop=["site", "sex"], nested="3x5")  # type: ignore[arg-type]
+
+
 def test_predict_states_which_rows_count_as_a_missing_level(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train, new, record = (tmp_path / name for name in ("t.csv", "new.csv", "r.json"))
     habit = [None if k == 5 else ["never", "former", "now"][k % 3] for k in range(N)]
