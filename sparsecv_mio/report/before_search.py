@@ -248,7 +248,7 @@ def print_bounds(
         which = "gamma with the smallest upper bound for each tau" if is_finite else "smallest gamma for each tau"
         say(console, which, style="bold")
         _print_pairs(console, table, _best_gammas(table), is_summary=True)
-    wall = "" if seconds is None else f" in {seconds:.2f} s"
+    wall = "" if seconds is None else f"; answer after {seconds:.2f} s"
     subproblems = f"{several(table.lower.size, 'subproblem')} (tau x gamma x fold)"
     solved = int((table.left == 0).sum())
     say(

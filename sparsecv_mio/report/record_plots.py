@@ -26,7 +26,7 @@ from sparsecv_mio.report.class_pictures import plot_calibration as plot_calibrat
 from sparsecv_mio.report.class_pictures import plot_roc as plot_roc
 from sparsecv_mio.report.coefficients import against, requested_references, spreads
 from sparsecv_mio.report.optional_parts import plot_baselines, plot_inclusion, plot_intervals, plot_sources
-from sparsecv_mio.report.size_rows import SizeRow, best_by_tau, rows_of_pairs
+from sparsecv_mio.report.size_rows import SizeRow, advise_full_curve, best_by_tau, rows_of_pairs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -171,7 +171,8 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        The axes; bands are certified intervals, and bars are one standard error over the folds to each side.
+        The axes; bands are certified intervals, and bars are one standard error over the folds to each side. Crosses
+        are estimates of excluded sizes, which are not certified.
     """
     ax = figures.prepare_axes(ax)
     by_gamma = len({row.tau for row in record.table}) == 1 < len({row.gamma for row in record.table})
@@ -189,7 +190,7 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
         figures.whole_numbers(ax, at.tolist())
         one_gamma = len({row.gamma for row in record.table}) == 1
         gamma = f"gamma = {format_number(rows[0].row.gamma, 4)}" if one_gamma else "every tau at its best gamma"
-        figures.write_title(ax, f"CV error, {gamma}")
+        figures.write_title(ax, "\n".join(filter(None, (f"CV error, {gamma}", advise_full_curve(record)))))
     figures.draw_outer_legend(ax)
     return ax
 
@@ -232,6 +233,8 @@ def _range(rows: Sequence[SizeRow]) -> tuple[float, float]:
     for size_row in rows:
         more = room if size_row.is_solved else WIDER * room
         ends += [end for end in (size_row.lower, size_row.upper) if low - more <= end <= high + more]
+    estimates = (size_row.row.cv_error for size_row in rows if size_row.has_estimate_and_bound)
+    ends += [error for error in estimates if error <= CUT_BEYOND * least]
     low, high = min([low, *ends]), max([high, *ends])
     room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     return max(low - room, 0.0) if low >= 0.0 else 0.0, high + room
@@ -275,6 +278,12 @@ def _dots(ax: Axes, at: Any, rows: Sequence[SizeRow], top: float) -> None:
         if beyond:  # an empty line that is not clipped would still take space
             ax.plot(at[beyond], np.full(len(beyond), top), "^", color=colour, markersize=size, clip_on=False, zorder=4,
                     linestyle="none", label=f"{kind}, above the frame")  # fmt: skip
+    estimated = [
+        k for k, size_row in enumerate(rows) if size_row.has_estimate_and_bound and size_row.row.cv_error <= top
+    ]
+    if estimated:
+        ax.plot(at[estimated], [rows[k].row.cv_error for k in estimated], "x", color=EXCLUDED, markersize=size,
+                linestyle="none", label="estimate, excluded (not certified)", zorder=4)  # fmt: skip
 
 
 def plot_grid(record: Record, ax: Axes | None = None) -> Axes:

@@ -281,7 +281,7 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
     )  # fmt: skip
     search = facts(
         *_grid_facts(ask), ("requested gap", format_number(ask.gap)), ("time limit", record_words.limit_words(ask)),
-        ("work", f"{several(record.work.nodes, 'node')}, {record.work.seconds:.2f} s"),
+        ("work", f"{several(record.work.nodes, 'node')}, {record_tables.describe_duration(record.work)}"),
     )  # fmt: skip
     sure = (
         "No subset that is the same in all folds, of these sizes and at these gammas, has a CV error below "

@@ -539,7 +539,7 @@ def _print_sizes(console: Console, record: records.Record, full: bool) -> None:
     if has_bounds:
         say(console, *_explain_marks(record, rows), subproblems_line(record), style="dim")
     else:
-        seconds = _describe_duration(record.work, record.request.threads)
+        seconds = describe_duration(record.work, record.request.threads)
         notes = size_rows.advise_full_curve(record), size_rows.explain_excluded(record, rows)
         say(console, *notes, seconds, style="dim")
 
@@ -562,7 +562,7 @@ def work_line(work: Work, threads: int | None) -> str:
     '1 solved by branch and bound, 1 node, answer after 0.50 s'
     """
     effort = f"{work.mios:,} solved by branch and bound, {several(work.nodes, 'node')}"
-    return f"{effort}, {_describe_duration(work, threads)}"
+    return f"{effort}, {describe_duration(work, threads)}"
 
 
 def methods_line(engine: str) -> str:
@@ -836,8 +836,16 @@ def _descent_lines(record: records.Record) -> list[str]:
     return lines
 
 
-def _describe_duration(work: Work, threads: int | None) -> str:
-    """Return the time from the start to the answer, before nested cross-validation, draws and baselines."""
+def describe_duration(work: Work, threads: int | None = None) -> str:
+    """Return the time from the start to the answer, before nested cross-validation, draws and baselines.
+
+    Parameters
+    ----------
+    work : Work
+        Work of the search.
+    threads : int, optional
+        Number of threads, if the line is to state it.
+    """
     on_threads = "" if threads is None else f" on {several(threads, 'thread')}"
     return f"answer after {work.seconds:.2f} s{on_threads}"
 
@@ -854,7 +862,7 @@ def surface_rows(
 
 
 def _say_nodes(console: Console, work: Work) -> None:
-    say(console, f"work: {several(work.nodes, 'node')}, {work.seconds:.2f} s", style="dim")
+    say(console, f"work: {several(work.nodes, 'node')}, {describe_duration(work)}", style="dim")
 
 
 def common_table(

@@ -91,7 +91,7 @@ def test_the_least_interval_comes_first(table: BoundsTable) -> None:
         f"minimum CV error over the grid: in {format_interval(least.lower, least.upper)} (certified)"
     )
     assert (
-        "without branch and bound in 1.50 s" in text
+        "without branch and bound; answer after 1.50 s" in text
         and "add --full or --json" in text
         and "gamma = 0.1 (" not in text.split("\n", 2)[2]
     )

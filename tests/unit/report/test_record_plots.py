@@ -134,6 +134,24 @@ def test_errors_intervals_and_the_choice_are_those_of_the_record(record: Record)
         assert bar.get_y() + bar.get_height() == pytest.approx(min(row.upper, high))
 
 
+def test_excluded_sizes_have_their_estimate_and_the_advice_for_the_curve(record: Record) -> None:
+    rows = [
+        row if row.tau == record.tau else dataclasses.replace(
+            row, lower=row.cv_error * 0.8, upper=math.inf, folds_decided=0, estimate=True, status="excluded"
+        ) for row in record.table
+    ]  # fmt: skip
+    excluded = dataclasses.replace(record, table=tuple(rows))
+    shown = {row.tau: row.row.cv_error for row in best_by_tau(excluded) if row.excluded}
+    ax = drawn("plot_cv_error", excluded)
+    (crosses,) = (line for line in ax.lines if line.get_marker() == "x")
+    low, high = ax.get_ylim()
+    inside = {tau: error for tau, error in shown.items() if low < error < high}
+    assert dict(crosses.get_xydata().tolist()) == inside and len(inside) < len(shown) == 2  # one is far too large
+    assert crosses.get_label() == "estimate, excluded (not certified)"
+    assert ax.get_title(loc="left").endswith("2 of 3 sizes are excluded; --gap 0 computes the CV error of every size")
+    assert "\n" not in drawn("plot_cv_error", record).get_title(loc="left")
+
+
 def test_the_title_states_the_minimum_and_the_reported_pair_on_two_lines(simplest: Record) -> None:
     least = simplest.least
     assert least is not None

@@ -15,7 +15,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.certificate.parts import ReadingInfo
 from sparsecv_mio.certificate.records import Nested, Record
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.digits import format_interval, format_lower, format_number
+from sparsecv_mio.digits import format_interval, format_lower, format_number, several
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
@@ -24,7 +24,7 @@ from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.report.document import Commands, Document, Facts, ReportTable, Sentences
 from sparsecv_mio.report.fit_tables import print_fit
 from sparsecv_mio.report.record_report import open_sentences, proved_sentences, report_of, report_text
-from sparsecv_mio.report.record_tables import print_near_optimal
+from sparsecv_mio.report.record_tables import print_common, print_near_optimal
 from sparsecv_mio.search.api import cross_validate, held_out_predictions, solve
 
 from .printing import data, printed
@@ -139,6 +139,9 @@ def test_a_subset_that_all_folds_share_has_a_page() -> None:
         for line in lines
     )
     assert f"{found.tau} feature" in document.answer and "common to all folds" in document.answer
+    duration = f"{several(found.work.nodes, 'node')}, answer after {found.work.seconds:.2f} s"
+    screen = printed(lambda console: print_common(console, found), 200)
+    assert said["work"] == duration and f"work: {duration}" in screen
 
 
 def test_how_the_file_was_read_is_said(record: Record) -> None:
