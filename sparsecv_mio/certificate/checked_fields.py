@@ -29,7 +29,7 @@ RECOMPUTED, BOUNDED, READ = "recomputed", "bounded: ", "read"
 BOUNDED_NUMBERS = {  # numbers that the verdict names if they are not recomputed, by the pattern of their fields
     r"upper": "upper bounds", r"table\[\]\.standard_error": "standard errors", r"mae": "MAE",
     r"stability\.instability_lower": "bounds on the instability",
-    r"(.*\.)?(tie_width|allowance)$": "tie widths and rounding allowances",
+    r"(.*\.)?(tie_width|allowance)$": "effects of ties and rounding",
 }  # fmt: skip
 VERBS = frozenset(  # first words of messages whose subject is the field
     ("is", "are", "has", "have", "must", "does", "do", "refers", "exceeds", "differs", "contains", "omits")

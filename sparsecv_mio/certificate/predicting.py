@@ -468,9 +468,9 @@ class DrawnSearch(DrawnModel):
         """Draw the share of bootstrap draws, or else of halves of stability selection, that choose each feature."""
         return find_implementation("plot_inclusion")(self, ax)
 
-    def plot_intervals(self, ax: Axes | None = None) -> Axes:
-        """Draw the percentile intervals of the coefficients over bootstrap draws."""
-        return find_implementation("plot_intervals")(self, ax)
+    def plot_intervals(self, ax: Axes | None = None, data: Any = None) -> Axes:
+        """Draw the percentile intervals of the coefficients over bootstrap draws; with the data on a common scale."""
+        return find_implementation("plot_intervals")(self, ax, _read(self, data))
 
     def plot_roc(self, data: Any, ax: Axes | None = None, folds: Any = None) -> Axes:
         """Draw the ROC curve of held-out rows of a logistic record; needs its data, and folds that came from Python."""

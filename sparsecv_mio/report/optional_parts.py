@@ -19,7 +19,7 @@ from sparsecv_mio.digits import format_interval, format_number, format_with_zero
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import word_of_factor, words_of_terms
 from sparsecv_mio.report import figures
-from sparsecv_mio.report.coefficients import against, requested_references
+from sparsecv_mio.report.coefficients import against, requested_references, spreads
 from sparsecv_mio.report.document import ReportTable, report_table
 from sparsecv_mio.report.layout import gap_in_words, join_names, mark_estimate, print_table, say
 from sparsecv_mio.report.record_words import search_space, within_restrictions
@@ -28,6 +28,8 @@ from sparsecv_mio.words import NATIVE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from sparsecv_mio.data.dataset import Dataset
 
 
 MAX_MODELS_SHOWN = 5  # maximum number of the most frequent models in a table
@@ -319,8 +321,8 @@ def plot_inclusion(record: Record, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_intervals(record: Record, ax: Axes | None = None) -> Axes:
-    """Draw the percentile intervals of the coefficients over bootstrap draws, each relative to its larger end.
+def plot_intervals(record: Record, ax: Axes | None = None, data: Dataset | None = None) -> Axes:
+    """Draw the percentile intervals of the coefficients over bootstrap draws.
 
     Parameters
     ----------
@@ -328,12 +330,15 @@ def plot_intervals(record: Record, ax: Axes | None = None) -> Axes:
         Record with `bootstrap`.
     ax : matplotlib Axes, optional
         Axes to draw on; those of a new pyplot figure by default.
+    data : Dataset, optional
+        Data of the record. Coefficients are then multiplied by the standard deviation of their column, so that rows
+        have a common scale; otherwise each row has its own.
 
     Returns
     -------
     matplotlib Axes
-        The axes. Dots are the coefficients of the full-data model; each interval has the share of zeros next to it,
-        or states that it is a reference level.
+        The axes. Dots are the coefficients of the full-data model. Each interval has its limits per unit of the column,
+        and the share of zeros, next to it, or states that it is a reference level.
     """
     references = requested_references(record)
     record = against(record, references)
@@ -349,15 +354,19 @@ def plot_intervals(record: Record, ax: Axes | None = None) -> Axes:
     names, title = [one.feature for one in found.features], f"{level} percentiles over bootstrap draws"
     ax, _ = figures.prepare_rows(ax, names, record.data.names, title)
     ax.axvline(0.0, color=figures.FAINT, linewidth=0.8)
+    units = None if data is None else spreads(data, names)
     for at, one in enumerate(found.features[: figures.MOST_FEATURES]):
-        own = record.coefficients.get(one.feature, 0.0)
-        scale = max(abs(one.coefficient_low), abs(one.coefficient_high), abs(own)) or 1.0
-        ax.hlines(at, one.coefficient_low / scale, one.coefficient_high / scale, color=figures.LOWER, linewidth=3.0)
+        own, limits = record.coefficients.get(one.feature, 0.0), (one.coefficient_low, one.coefficient_high)
+        size = 1.0 / (max(map(abs, (*limits, own))) or 1.0) if units is None else units[one.feature]
+        ax.hlines(at, limits[0] * size, limits[1] * size, color=figures.LOWER, linewidth=3.0)
         label = None if at else "coefficient of the full-data model"
-        zeros = "reference level" if one.feature in references else f"{100.0 * one.zeros:.0f}% zeros"
-        ax.plot([own / scale], [at], "o", color=figures.UPPER, markersize=5.0, label=label)
-        ax.annotate(zeros, (1.05, at), va="center", fontsize=7.0, annotation_clip=False)
-    ax.set(xlim=(-1.03, 1.35), xlabel="coefficient, relative to the largest absolute value in its row")
+        ends = " to ".join(format_number(limit, 3) for limit in limits)
+        words = "reference level" if one.feature in references else f"{ends}, {100.0 * one.zeros:.0f}% zeros"
+        ax.plot([own * size], [at], "o", color=figures.UPPER, markersize=5.0, label=label)
+        ax.annotate(words, (1.02, at), xycoords=ax.get_yaxis_transform(), va="center", fontsize=7.0,
+                    annotation_clip=False)  # fmt: skip
+    scale = ", each row on its own scale" if units is None else " per standard deviation of the column"
+    ax.set(xlabel=f"coefficient{scale} (at the right: per unit)")
     figures.draw_outer_legend(ax)
     return ax
 

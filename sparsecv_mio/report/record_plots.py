@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -623,7 +624,8 @@ def draw_panel(record: AnyRecord, panel: str, data: Dataset | None = None) -> Fi
     if panel in PANELS and isinstance(record, Record):
         if panel == "features":
             figure.set_figheight(1.6 + 0.24 * _n_visible(_count_chosen(record)))
-        PANELS[panel](record, figure.subplots())
+        draw = partial(plot_intervals, data=data) if panel == "intervals" else PANELS[panel]
+        draw(record, figure.subplots())
     else:
         figure.set_figheight(1.6 + 0.24 * _n_visible(count_coefficient_rows(record, data)))
         plot_coefficients(record, figure.subplots(), data)

@@ -54,7 +54,7 @@ from sparsecv_mio.report.document import (
     text_of,
 )
 from sparsecv_mio.report.layout import mark_estimate
-from sparsecv_mio.words import Model
+from sparsecv_mio.words import Intercept, Model, Scale
 
 INCHES = 4.8  # width of a figure in inches
 PALE_BARS = ". Pale bars: the best subset of the fold is not certified."
@@ -225,7 +225,7 @@ def _search_sections(record: Record, data: Dataset | None) -> list[Section]:
         )),
         Section("Pictures", (*_pictures(record), *curves, _coefficients(record, data))),
         Section("The model", (*_model(record, data), *_average_section(record), *calibration)),
-        *_list_draw_sections(record),
+        *_list_draw_sections(record, data),
         Section("Model sizes", (_tau_table(record), _grid_table(record))),
         *_baseline_section(record),
         _folds(record),
@@ -233,7 +233,7 @@ def _search_sections(record: Record, data: Dataset | None) -> list[Section]:
     ]  # fmt: skip
 
 
-def _list_draw_sections(record: Record) -> list[Section]:
+def _list_draw_sections(record: Record, data: Dataset | None) -> list[Section]:
     """Return the sections on the bootstrap, stability selection and inference by splits, with their pictures."""
     pictures = list[Picture]()
     if record.bootstrap is not None:
@@ -241,8 +241,10 @@ def _list_draw_sections(record: Record) -> list[Section]:
         words = f"Share of bootstrap draws that choose each feature, with {level} binomial intervals."
         pictures.append(_picture("inclusion", words, height, optional_parts.plot_inclusion, record))
         words = f"{level} percentile intervals of the coefficients over all draws; dots: the reported model."
+        words += "" if data is not None else " Each row has its own scale; for a common one give --data."
         if record.bootstrap.has_percentiles:
-            pictures.append(_picture("intervals", words, height, optional_parts.plot_intervals, record))
+            draw = partial(optional_parts.plot_intervals, data=data)
+            pictures.append(_picture("intervals", words, height, draw, record))
     return [
         Section(summary.title[0].upper() + summary.title[1:], (
             *_sentences(summary.lines), *summary.tables, *(pictures if place == 0 else ()),
@@ -490,6 +492,7 @@ def _pictures(record: Record) -> list[Picture]:
         words += f", estimates, perhaps {EITHER_SIDE}, as hollow dots"
     if any(size_row.excluded for size_row in sizes):
         words += ", lower bounds of excluded sizes as triangles"
+        words += ", their estimates as crosses" if any(size_row.has_estimate_and_bound for size_row in sizes) else ""
     words = "; ".join(filter(None, (words, size_rows.advise_full_curve(record))))
     pictures = [_picture("cv-error", f"{words}.", 4.1, record_plots.plot_cv_error, record)]
     if record.continuous is not None:
@@ -690,6 +693,17 @@ def _pairs(record: Record, rows: Sequence[size_rows.SizeRow], caption: str, fold
     return report_table(caption, heads, lines, folded=folded)
 
 
+SCALES = {
+    Scale.LENGTH: "for columns divided by their length",
+    Scale.VARIANCE: "for columns divided by their standard deviation",
+    Scale.NONE: "for columns that are not scaled",
+}  # fmt: skip
+INTERCEPTS = {
+    Intercept.FOLD: "fitted in each training set, not penalised", Intercept.GLOBAL: "the mean of all rows",
+    Intercept.NONE: "none",
+}  # fmt: skip
+
+
 def _data_facts(data: DataInfo) -> Facts:
     """Return the size of the data, how they were read, and the units of the penalty."""
     reading, weight = data.reading, data.class_weight
@@ -700,7 +714,8 @@ def _data_facts(data: DataInfo) -> Facts:
         ("class weight", weight and f"{weight}: both classes have equal weight"),
         ("read with", None if reading is None else _describe_reading(reading)),
         *((f"codes of {column}", codes) for column, codes in (reading.code_labels if reading else {}).items()),
-        ("scale of the penalty", data.scale), ("intercept", data.intercept), ("fingerprint", data.fingerprint),
+        ("penalty", SCALES[Scale(data.scale)]), ("intercept", INTERCEPTS[Intercept(data.intercept)]),
+        ("fingerprint", data.fingerprint),
     )  # fmt: skip
 
 
@@ -750,7 +765,7 @@ def _request_facts(record: Record) -> Facts:
         *_grid_facts(ask),
         ("requested gap", format_number(ask.gap)),
         ("time limit", record_words.limit_words(ask)),
-        ("method", ask.method_used or ask.method or "not recorded"),
+        ("order of the search (--method)", ask.method_used or ask.method or "not recorded"),
         ("subproblems", record_tables.subproblems_line(record)),
         ("solved by", record_tables.methods_line(record.work.engine).partition(": ")[2]),
         ("missing values imputed by", imputed or ""),

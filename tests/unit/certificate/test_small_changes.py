@@ -38,7 +38,7 @@ def test_tie_widths_and_the_chosen_method() -> None:
     assert [failure.field for failure in sc.verify(replace(record, tie_width=1e-12), data).failures] == ["tie_width"]
     other = replace(record, warnings=("invented",), request=replace(record.request, method_used="grid"))
     report = sc.verify(other, data)
-    assert report.ok and "tie widths and rounding allowances" in report.verdict
+    assert report.ok and "effects of ties and rounding" in report.verdict
     read = ("request.method_used", "request.backend", "request.refine", "warnings", "versions", "stability.estimate")
     assert dict(report.fields)["read"][-6:] == read
 

@@ -49,6 +49,8 @@ def test_the_numbers_are_those_of_the_record(record: Record) -> None:
     assert float(said["R^2 of held-out rows"]) == pytest.approx(1.0 - np.mean(error**2) / np.var(data().y), abs=1e-4)
     assert said["fingerprint"] == record.data.fingerprint and said["digest"] == record.folds.digest
     assert {pair[0] for pair in record.versions.items()} < set(said)
+    assert said["penalty"] == "for columns divided by their length" and said["intercept"].startswith("fitted in each")
+    assert said["order of the search (--method)"] == record.request.method_used and "method" not in said
 
 
 @pytest.mark.parametrize("upper", [0.60482171453, 83.76591443, 26227614.2])

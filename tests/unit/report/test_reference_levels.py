@@ -149,6 +149,11 @@ def test_coefficients_of_draws_are_differences_too() -> None:
     own = shown.coefficients["city=B"] - shown.coefficients["city=O"]
     (start, _), (end, _) = ax.collections[row].get_segments()[0]
     assert [start, end] == pytest.approx(np.array([low, high]) / max(abs(low), abs(high), abs(own)))
+    assert marks["city=B"].startswith(f"{format_number(low, 3)} to {format_number(high, 3)}, ")
+    scaled = shown.plot_intervals(Figure().subplots(), given)  # with the data, all rows have the same unit
+    (start, _), (end, _) = scaled.collections[row].get_segments()[0]
+    spread = np.std(given.X[:, given.names.index("city=B")], ddof=1)
+    assert [start, end] == pytest.approx(np.array([low, high]) * spread)
     rows = {row[0]: row for row in make_publication(shown).table.rows}
     assert (
         rows["city=B"][-1] == format_limits(low, high, min(abs(own), high - low)) and rows["city=O"][1] == "reference"
