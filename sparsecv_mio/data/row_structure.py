@@ -35,6 +35,9 @@ SUBJECT = re.compile(
 SUBJECT_CODE = re.compile(rf"(?i)(.*[_. -])?(mrn|({_SUBJECTS}|pat|ptn|case|fall)[_. -]*(id|nr\.?|code))")  # no count
 CODE = re.compile(r"(?i)(.*[_. -])?(case|fall|code|pt|vp|initials)")  # names that may also be those of factors
 SUBJECT_HINT = re.compile(f"{_SUBJECTS}|id|mrn|pt|pat|case|fall|code|vp|initials")  # in lower case; fast to exclude
+CENTRE = re.compile(
+    r"(?i)(.*[_. -])?(cent(re|er)|site|hospital|clinic|practice|ward|school|zentrum|klinik)s?([_. -](id|code|name))?"
+)  # names of columns of the places that contribute rows
 VISIT = re.compile(r"(?i).*(visit|time|week|day|month|year|wave|session|occasion|trial|period|round|age)s?([_. -]?\d*)")
 ORDERED_ROWS = 20
 FORWARD_FOLDS = 5  # K of the proposed `forward:K`: the last five sixths of the rows are scored

@@ -42,6 +42,7 @@ from sparsecv_mio.data.number_format import DAYS, WORDS, describe_ambiguous, des
 from sparsecv_mio.data.readers import name_lines, read_raw, read_with_options
 from sparsecv_mio.data.reading_options import ABSENT, Reading, feature_names, order_text
 from sparsecv_mio.data.row_structure import (
+    CENTRE,
     FEW_ROWS,
     ID,
     IN_ORDER,
@@ -558,6 +559,12 @@ def _facts(column: RawColumn, goal: RawColumn | None, how: Reading, ambiguous: s
     if column.has_text_values:
         codes = describe_codes(column).removeprefix(f"column {column.name!r}: ")
         notes += filter(None, [codes, column.describe_case_variants(column.levels())])
+        if CENTRE.fullmatch(column.name) and not is_target and not drop and len(column.levels()) > 1:
+            folds = f", --folds {quote_names([f'groups:{column.name}'])} estimates the error in new centres"
+            notes.append(
+                f"may be the centres of a study: --adjust {quote_names([column.name])} keeps their differences in "
+                f"every model{folds if len(column.levels()) > 2 else ''}"
+            )
     if not drop and goal is not None and column.empty[~goal.empty].all() and not goal.empty.all():
         notes.append("empty in every row that has a target")
         drop = True

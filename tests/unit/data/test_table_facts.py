@@ -112,6 +112,19 @@ def test_a_row_without_a_subject_is_skipped_by_the_proposed_command(form: str, t
     assert notes(found)["patient"][-1].endswith("--skip-lines leaves the rows out; or write the subject there")
 
 
+@pytest.mark.parametrize("name", ["centre", "study_site", "Center code", "recentre", "arm"])
+def test_a_column_of_centres_has_its_two_options(name: str, tmp_path: Path) -> None:
+    rng, path = np.random.default_rng(3), tmp_path / "t.csv"
+    frame = pd.DataFrame({name: rng.choice(["Bari", "Lyon", "Rome"], 40), "u": rng.normal(size=40)})
+    frame.assign(y=frame["u"] + rng.normal(size=40)).to_csv(path, index=False)
+    said = "; ".join(notes(inspect_file(path, "y", Reading(), None))[name])
+    advised = re.findall(r"(--adjust|--folds) ('[^']+'|[^\s,]+)", said)
+    assert len(advised) == (0 if name in ("recentre", "arm") else 2)
+    for option, value in advised:
+        ask = ["solve", str(path), "-t", "y", "--encode", "onehot", "--gamma", "1", "--tau", "1", "-q"]
+        assert run([*ask, option, *shlex.split(value)]) == 0
+
+
 @pytest.mark.parametrize("name", ["MRN", "case_no"])
 def test_numbers_of_subjects_in_random_folds_are_named(name: str) -> None:
     rng = np.random.default_rng(0)
