@@ -582,7 +582,7 @@ class Restrictions:
         return [0.0 if name in free else 1.0 for name in names]
 
     def check_vary(self, constant: Container[str]) -> None:
-        """Raise `BadInput` for a column in every model that is constant.
+        """Raise `BadInput` for a column in every model that is constant, except a level if others of its factor vary.
 
         Parameters
         ----------
@@ -591,8 +591,10 @@ class Restrictions:
         """
         faults = {name: f"adjust: column {name!r} is constant, like the intercept" for name in self.adjust}
         faults |= {name: f"force_in: feature {name!r} is constant, so it cannot be selected" for name in self.force_in}
+        varying = {word_of_factor((name,)) for name in self.force_in if "=" in name and name not in constant}
         for name in (*self.force_in, *self.adjust):
-            if name in constant:
+            is_rare_level = name in self.force_in and "=" in name and word_of_factor((name,)) in varying
+            if name in constant and not is_rare_level:  # the other levels of its factor are in the model
                 raise BadInput(f"{faults[name]}; remove it from this option")
 
     def named_columns(self) -> Iterator[tuple[str, str]]:

@@ -156,7 +156,7 @@ class AllowedSupports:
         places, restrictions = set(support), self.asked
         chosen = {self.names[j] for j in places}
         return (
-            chosen.issuperset(restrictions.forced_columns)
+            chosen.issuperset(name for name in restrictions.forced_columns if name in self.names)  # others are constant
             and self._possible.issuperset(places)
             and all(places.issuperset(term.columns) or places.isdisjoint(term.columns) for term in self.terms)
             and all(len(chosen.intersection(group.features)) <= group.count for group in restrictions.at_most)

@@ -118,6 +118,40 @@ def test_outer_folds_with_groups_and_factors() -> None:
     assert record.nested is not None and len(record.nested.folds) == 3 and sc.verify(record, frame).ok
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("count", [None, "factors"])
+def test_a_forced_factor_may_lack_a_level_in_an_outer_training_set(loss: str, count: str | None) -> None:
+    """The model of such rows is that of a file that never had the level."""
+    site = np.array(["x", "y", "z"])[np.arange(24) % 3]
+    site[7] = "rare"
+    frame = FRAME[["c", "d"]].assign(site=site, y=FRAME["y"].astype(int) if loss == "logistic" else FRAME["c"])
+    taus = [2] if count else [4]
+    how = {"encode": "onehot", "force_in": "site", "loss": loss, "gammas": 0.5, "taus": taus}
+    how |= {} if count is None else {"count": count}
+    data = sc.read_dataset(frame, "y", encode="onehot")
+    record = sc.solve(frame, "y", folds="2", nested=3, **how)
+    assert record.nested is not None and sc.verify(record, frame).ok
+    outer = outer_folds(3, sc.make_folds(record.folds.spec, data), data)
+    for fold in (fold for fold in range(3) if 7 in outer.scored_rows(fold)):
+        train, model = outer.train_rows(fold), record.nested.folds[fold]
+        own = sc.solve(frame.iloc[train].reset_index(drop=True), "y", folds="2", **how)
+        assert {*model.support} - {"site=rare"} >= {"site=x", "site=y", "site=z"}
+        if count:
+            assert {*model.support} - {"site=rare"} == {*own.support}
+            assert model.cv_error == pytest.approx(own.cv_error, rel=1e-6)
+    drawn = sc.bootstrap(sc.solve(frame, "y", folds="2", **how), frame, draws=6)
+    assert drawn.bootstrap is not None and len(drawn.bootstrap.chosen) == 6 and sc.verify(drawn, frame).ok
+    halves = sc.infer(record, frame, "splits:4")
+    assert halves.inference is not None and sc.verify(halves, frame).ok
+
+
+def test_a_forced_feature_that_is_constant_is_still_refused() -> None:
+    for names in ({"one": 1.0}, {"one=a": 1.0, "one=b": 0.0}):
+        frame = FRAME[["c", "d", "y"]].assign(**names)
+        with pytest.raises(BadInput, match="force_in: feature 'one.*' is constant, so it cannot be selected"):
+            sc.solve(frame, "y", folds="3", gammas=0.5, taus=2, force_in=list(names))
+
+
 @pytest.mark.parametrize("there", [(0,), (0, 23), (0, 1, 23)])
 def test_an_outer_fold_without_values_to_impute_from(there: tuple[int, ...]) -> None:
     data = sc.read_dataset(FRAME.assign(a=FRAME["c"].where(FRAME.index.isin(there))), "y", na="mean")
