@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -99,7 +99,7 @@ def impute_and_encode(table: RawTable, how: Reading, wanted: Wanted) -> Dataset:
     means = _fill_values(table, how)
     levels = {column.name: column.levels(how.orders.get(column.name, ())) for column in table.columns if column.texts}
     filled = tuple(column.name for column in table.features if column.name in means and column.has_empty)
-    absent = {column.name: int(column.empty.sum()) for column in table.features if column.texts and column.has_empty}
+    absent = _count_absent_cells(table)
     repeated = {name for column in date_forms for name in list(date_features(column, how.dates))[1:]}
     marked = tuple(name for name in filled if name not in repeated) if how.na_indicator else ()
     notes = (*_describe_dropped_rows(every, is_kept, how), *doubts, *_describe_cells(table, how, means, levels))
@@ -109,6 +109,11 @@ def impute_and_encode(table: RawTable, how: Reading, wanted: Wanted) -> Dataset:
             table, Applied(how, columns, means, levels, n_dropped, notes, marked, filled, date_forms, absent)
         )
     )
+
+
+def _count_absent_cells(table: RawTable) -> dict[str, int]:
+    """Return the number of missing cells of each text column that has some."""
+    return {column.name: int(column.empty.sum()) for column in table.features if column.texts and column.has_empty}
 
 
 def apply_to_new_rows(table: RawTable, learnt: Applied) -> Dataset:
@@ -137,26 +142,46 @@ def apply_to_new_rows(table: RawTable, learnt: Applied) -> Dataset:
         return is_dropped or column.name in learnt.means or ABSENT in levels.get(column.name, ())
 
     faults = find_faults(table, learnt.how, lambda column: column.name in levels, may_be_missing, True)
-    invalid = {} if learnt.invalid is None else _find_invalid_rows(table, levels, faults)
-    if invalid:
-        faults = [fault for fault in faults if fault.is_target]
-    rows = {row for fault in faults for row in fault.find_rows()}
-    raise_faults(faults, table, _advise_no_prediction(len(rows), table.rows))
-    is_kept, table = _complete_rows(table, learnt.how, targets=False, invalid=list(invalid))
-    _check_levels(table.columns, levels, np.flatnonzero(is_kept).tolist(), len(is_kept), learnt.how)
-    if learnt.invalid is not None:
-        learnt = replace(learnt, invalid={row + 1: invalid[row] for row in sorted(invalid)})
+    is_kept, table, learnt = _keep_valid_rows(table, learnt, faults)
     target = table.target
     if target is not None and target.empty.all():
         table = replace(table, target=None)
     elif target is not None and target.has_empty:
         table = replace(table, aux={**table.aux, NO_TARGET: target.empty})
+    notes = _describe_new_cells(table, learnt)
+    return _build_dataset(table, replace(learnt, columns=columns, left_out=int(np.sum(~is_kept)), notes=notes))
+
+
+def _keep_valid_rows(table: RawTable, learnt: Applied, faults: Sequence[Fault]) -> tuple[BoolArray, RawTable, Applied]:
+    """Return the mask of kept new rows, their table, and the preprocessing with the invalid rows.
+
+    Raises
+    ------
+    BadInput
+        If a row that is not dropped has an invalid value.
+    """
+    levels, invalid, n_rows = learnt.levels, dict[int, str](), table.rows
+    if learnt.invalid is not None:
+        invalid, n_rows = _find_invalid_rows(table, levels, faults), 0
+        learnt = replace(learnt, invalid={row + 1: invalid[row] for row in sorted(invalid)})
+    faults = [fault for fault in faults if fault.is_target or not invalid]
+    raise_faults(faults, table, _advise_no_prediction(_rows_of_faults(faults), n_rows))
+    is_kept, table = _complete_rows(table, learnt.how, targets=False, invalid=list(invalid))
+    places = np.flatnonzero(is_kept).tolist()
+    _check_levels(table.features, levels, places, n_rows, learnt.how)
+    _check_levels([] if table.target is None else [table.target], levels, places, 0, learnt.how)
+    return is_kept, table, learnt
+
+
+def _describe_new_cells(table: RawTable, learnt: Applied) -> tuple[str, ...]:
+    """Return notes on imputed cells of new rows, and on cells that count as the level of missing cells."""
     filled = _describe_imputation(table, learnt.how, learnt.means)
-    notes = [f"{cells} over the rows of the fit, in {names}" for cells, names in filled]
-    for column in table.features:
-        if column.has_empty and column.name in levels:
-            notes.append(describe_absent_level(column) + _describe_rows_of_fit((learnt.absent or {}).get(column.name)))
-    return _build_dataset(table, replace(learnt, columns=columns, left_out=int(np.sum(~is_kept)), notes=tuple(notes)))
+    levels = [column for column in table.features if column.has_empty and column.name in learnt.levels]
+    n_rows = [(learnt.absent or {}).get(column.name) for column in levels]
+    return (
+        *(f"{cells} over the rows of the fit, in {names}" for cells, names in filled),
+        *(describe_absent_level(column) + _describe_rows_of_fit(n) for column, n in zip(levels, n_rows, strict=True)),
+    )
 
 
 def _describe_rows_of_fit(n_rows: int | None) -> str:
@@ -266,7 +291,7 @@ def _check_cells(table: RawTable, how: Reading, wanted: Wanted) -> None:
         _check_rows(table, how)
     if table.target is not None and table.target.has_text_values:
         _check_classes(table.target)  # no option of other columns helps with such a target
-    raise_faults(faults, table)
+    raise_faults(faults, table, _advise_no_prediction(_rows_of_faults(faults), 0 if wanted.needed else table.rows))
     for column in table.features:
         _check_feature(column, how)
 
@@ -472,7 +497,7 @@ def _check_levels(
     rows : sequence of int
         Positions of the kept rows in the table, from 0.
     n_rows : int
-        Number of all rows of the table.
+        Number of all rows of the table; 0 if such rows cannot be left out.
     how : Reading
         Reading options.
     """
@@ -497,12 +522,17 @@ def _check_levels(
             )
     if said:
         more = f"; and {several(len(said) - MOST_NAMED, 'more column')}" if len(said) > MOST_NAMED else ""
-        raise BadInput("; ".join(said[:MOST_NAMED]) + more + _advise_no_prediction(len(places), n_rows))
+        raise BadInput("; ".join(said[:MOST_NAMED]) + more + _advise_no_prediction(places, n_rows))
 
 
-def _advise_no_prediction(n_invalid: int, n_rows: int) -> str:
+def _rows_of_faults(faults: Sequence[Fault]) -> set[int]:
+    """Return the rows, from 0, with a refused cell of a feature."""
+    return {row for fault in faults if not fault.is_target for row in fault.find_rows()}
+
+
+def _advise_no_prediction(invalid: Collection[int], n_rows: int) -> str:
     """Return the option that gives invalid new rows no prediction; empty if they are most of the rows."""
-    if n_invalid == 0 or 2 * n_invalid > n_rows:
+    if not invalid or 2 * len(invalid) > n_rows:
         return ""
     return '; to predict the other rows, give invalid_rows="na"'
 

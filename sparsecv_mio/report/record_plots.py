@@ -234,8 +234,7 @@ def _range(rows: Sequence[SizeRow]) -> tuple[float, float]:
     for size_row in rows:
         more = room if size_row.is_solved else WIDER * room
         ends += [end for end in (size_row.lower, size_row.upper) if low - more <= end <= high + more]
-    estimates = (size_row.row.cv_error for size_row in rows if size_row.has_estimate_and_bound)
-    ends += [error for error in estimates if error <= CUT_BEYOND * least]
+    ends += [error for _, error in _excluded_estimates(rows) if error <= CUT_BEYOND * least]
     low, high = min([low, *ends]), max([high, *ends])
     room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     return max(low - room, 0.0) if low >= 0.0 else 0.0, high + room
@@ -279,12 +278,15 @@ def _dots(ax: Axes, at: Any, rows: Sequence[SizeRow], top: float) -> None:
         if beyond:  # an empty line that is not clipped would still take space
             ax.plot(at[beyond], np.full(len(beyond), top), "^", color=colour, markersize=size, clip_on=False, zorder=4,
                     linestyle="none", label=f"{kind}, above the frame")  # fmt: skip
-    estimated = [
-        k for k, size_row in enumerate(rows) if size_row.has_estimate_and_bound and size_row.row.cv_error <= top
-    ]
-    if estimated:
-        ax.plot(at[estimated], [rows[k].row.cv_error for k in estimated], "x", color=EXCLUDED, markersize=size,
-                linestyle="none", label="estimate, excluded (not certified)", zorder=4)  # fmt: skip
+    estimates = [(at[k], error) for k, error in _excluded_estimates(rows) if error <= top]
+    if estimates:
+        ax.plot(*np.transpose(estimates), "x", color=EXCLUDED, markersize=size, linestyle="none",
+                label="estimate, excluded (not certified)", zorder=4)  # fmt: skip
+
+
+def _excluded_estimates(rows: Sequence[SizeRow]) -> list[tuple[int, float]]:
+    """Return the places of excluded rows that have an estimate but no upper bound, with the estimate."""
+    return [(k, size_row.row.cv_error) for k, size_row in enumerate(rows) if size_row.has_estimate_and_bound]
 
 
 def plot_grid(record: Record, ax: Axes | None = None) -> Axes:

@@ -305,6 +305,24 @@ def test_rows_with_an_unknown_level_have_no_prediction(tmp_path: Path, capsys: p
         solved.predict(new, invalid_rows="nan")
 
 
+def test_invalid_rows_of_a_plain_table_and_an_unreadable_target(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train, new, record = (tmp_path / name for name in ("t.csv", "new.csv", "r.json"))
+    pd.DataFrame({"u": SIZE, "v": RNG.normal(size=N).round(2), "y": SIZE}).to_csv(train, index=False)
+    ask = ["solve", str(train), "-t", "y", "--tau", "2", "--gamma", "1", "--folds", "3", "--json", str(record), "-q"]
+    assert run(ask) == 0
+    new.write_text("u,v,y\n1,2,1\nx,3,2\n2,,oops\n3,1,2\n")
+    capsys.readouterr()
+    assert run(["predict", str(record), str(new)]) == 2
+    assert capsys.readouterr().err.endswith("; to predict the other rows, give --invalid-rows na\n")
+    assert run(["predict", str(record), str(new), "--invalid-rows", "na"]) == 0
+    out, error = capsys.readouterr()
+    assert [line.split(",")[1] == "NA" for line in out.splitlines()[1:]] == [False, True, True, False]
+    assert "no errors are computed: column 'y' holds text 'oops' in row 3" in error and "--invalid-rows" not in error
+    assert "no prediction for rows 2:3: column 'u' holds 'x'; column 'v' is empty\n" in error
+
+
 def test_a_rare_level_that_is_adjusted_for_is_told_what_to_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
