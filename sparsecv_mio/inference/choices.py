@@ -169,9 +169,12 @@ def check_procedure(question: Question, what: str) -> None:
         "model average": options.model is Model.AVERAGE,
         by_folds: bool(by_folds),
     }
+    na_by_folds = 'na_within="folds"'
+    imputing = f"leave out {na_by_folds}, since each draw imputes missing values from its own rows"
     for named, is_given in unsupported.items():
         if is_given:
-            raise BadInput(f"{what}: not supported with {named}; leave out one of the two")
+            advice = imputing if named == na_by_folds else "leave out one of the two"
+            raise BadInput(f"{what}: not supported with {named}; {advice}")
 
 
 class ChosenModels(NamedTuple):

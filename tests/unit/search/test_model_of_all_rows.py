@@ -78,6 +78,17 @@ def test_what_it_does_not_go_with() -> None:
             sc.solve(data, folds="3", **{"gammas": 0.5, "taus": 1} | how, na_within="folds")
 
 
+def test_draws_impute_from_their_own_rows_anyway() -> None:
+    data = sc.read_dataset(FRAME, "y", na="mean")
+    for within, advice in (
+        ("na", 'leave out na_within="folds", since each draw imputes'),
+        ("scale", "leave out one of"),
+    ):
+        record = sc.solve(data, folds="3", gammas=0.5, taus=1, **{f"{within}_within": "folds"})
+        with pytest.raises(BadInput, match=f'^bootstrap: not supported with {within}_within="folds"; {advice}'):
+            sc.bootstrap(record, data, draws=3)
+
+
 @pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
 def test_outer_training_rows_impute_and_scale(loss: str) -> None:
     """Each outer model is that of its training rows alone, which impute the held-out rows too."""
