@@ -524,13 +524,13 @@ IN_PYTHON = {  # options of commands without a keyword, and what to use
     "json": "use record.write_record(FILE)",
     "proof": "use write_proof of sparsecv_mio.proofs.proof_writing",
     "full": "only commands print; use record.to_frame()",
-    "groups": 'use folds="groups:COLUMN" with a column of the data; of an estimator, fit(X, y, groups=...)',
+    "groups": 'use folds="groups:COLUMN" with a column of the data; with an estimator, use fit(X, y, groups=...)',
     "Cs": "use gammas with the values 1 / C",
     "C": "use gamma=1 / C",
     "random_state": "use seed=... of solve, or cv=KFold(10, shuffle=True, random_state=...) of an estimator",
     "quiet": "only commands print",
-    "encode": "before an estimator, use OneHotEncoder in a pipeline",
-    "na_indicator": "before an estimator, use SimpleImputer(add_indicator=True) in a pipeline",
+    "encode": "put OneHotEncoder before the estimator in a pipeline",
+    "na_indicator": "put SimpleImputer(add_indicator=True) before the estimator in a pipeline",
 }
 
 

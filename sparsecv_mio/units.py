@@ -74,7 +74,7 @@ NARROWEST = 1e-12
 """Relative width of an interval of gamma below which it is not divided; relative accuracy of a minimiser of h."""
 
 ALIKE_PENALTIES = 1e4
-"""Maximum ratio of column penalties for which products of rows keep the digits of all columns."""
+"""Maximum ratio of column penalties up to which products of rows are accurate for all columns."""
 
 TINY = 1e-300
 """Replacement of a zero divisor, or a negligible allowance."""

@@ -189,7 +189,7 @@ def check_draws(checks: Checks, record: Record, dataset: Dataset) -> None:
         names = ("certified", "pairs", "mean_size", "n_features", "selected", "features")
         checks.compare_fields("stability_selection", halves, same, names)
         checks.close("stability_selection.bound", halves.bound, same.bound, 1e-12 * same.bound)
-        checks.end_part(f"stability selection: frequencies and bound of the models of {len(halves.chosen)} halves")
+        checks.end_part(f"stability selection: frequencies and error bound of {len(halves.chosen)} halves")
 
 
 def check_missing_draws(checks: Checks, record: Record, plan: DrawPlan, numbers: Sequence[int], name: str) -> None:

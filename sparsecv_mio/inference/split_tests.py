@@ -12,8 +12,9 @@ and Buehlmann 2009) is
 
     P_j = min(1, (1 - log g) min_k (B / k) p_j(k)),    where k runs from `g B` to B.
 
-**Proposition.** If each test is valid given the rows that chose its model, then with probability at least `1 - a` no
-term with `P_j <= a` has coefficient 0 in every model that contains it. The splits may depend on each other.
+**Proposition.** Let each test be valid given the rows that chose its model. Then, with probability at least `1 - a`,
+every term with `P_j <= a` has a nonzero coefficient in at least one of the models that contain it. The splits may
+depend on each other.
 
 *Proof.* Let `u = a / (1 - log g)`. `P_j <= a` means that `#{b: p_jb <= u k / B} >= k` for some k. Let
 `s_jb = sup_{t >= g} 1{p_jb <= u t} / t`. The mean of s_jb over b is then at least 1. If term j has coefficient 0, p is

@@ -10,7 +10,7 @@ the matrix M instead of the penalty (docs/theory/bounds.md, section 9). The proo
 A term is a column, or a group of columns such as a factor; `ChosenTerms` states which terms a support may contain. If
 terms are groups, the proof of a leaf is complete if the objective of the ridge fit on all terms of the leaf is at least
 the threshold. Otherwise the terms that the leaf may choose are removed one at a time, and the objectives of the fits
-without a term give the bound.
+without one term give the bound.
 """
 
 from __future__ import annotations

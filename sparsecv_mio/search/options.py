@@ -213,7 +213,7 @@ RULES = (
          "method bounds solves no pair, and method descent leaves most pairs unsolved"),
     Rule("one_se", "model", (Model.PAIR,), "the averaged model combines many pairs, and this option chooses one"),
     Rule("stability", "model", (Model.PAIR,), "the averaged model combines many pairs, and this option chooses one"),
-    Rule("own_error", "model", (Model.AVERAGE,), "the error of the model of one pair is its CV error"),
+    Rule("own_error", "model", (Model.AVERAGE,), "the CV error already estimates the error of a model of one pair"),
     Rule("loss", "intercept", (Intercept.FOLD, Intercept.NONE),
          "intercept global centres the target, which requires squared-error loss"),
     Rule("loss", "method", (Method.AUTO, Method.JOINT),

@@ -329,7 +329,7 @@ def test_tables_that_no_estimator_can_read_are_one_line() -> None:
     frame = pd.DataFrame(X_LINEAR, columns=["a", "b", "a"])
     with pytest.raises(BadInput, match="^column name 'a' is in X more than once; give every column a different name$"):
         BestSubsetRidge(1).fit(frame, Y_LINEAR)
-    with pytest.raises(TypeError, match="'encode'; before an estimator, use OneHotEncoder in a pipeline$"):
+    with pytest.raises(TypeError, match="'encode'; put OneHotEncoder before the estimator in a pipeline$"):
         BestSubsetRidge(**{"encode": "onehot"})
     with pytest.raises(TypeError, match="'loss'; use the estimators BestSubsetLogistic, BestSubsetPoisson and "):
         BestSubsetRidge(**{"loss": "logistic"})
