@@ -125,7 +125,7 @@ def _note_single_levels(dataset: Dataset, adjusted: Sequence[str]) -> None:
 
 
 def _count_as_solve(
-    dataset: Dataset, gamma: str | None, tau: str | None, how: PathOptions | NearOptions, quiet: bool,
+    dataset: Dataset, gamma: str | None, tau: str | None, how: PathOptions, quiet: bool,
     plan: FoldPlan | None = None,
 ) -> Restrictions:  # fmt: skip
     """Return the restrictions with the default of `count` that `solve` has for these data and folds, by default ten."""

@@ -32,16 +32,15 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.data.readers import NewRows
-    from sparsecv_mio.fits.fit_options import FitOptions, PathOptions
     from sparsecv_mio.fits.prediction_intervals import FoldModels
     from sparsecv_mio.model_space import Restrictions
-    from sparsecv_mio.search.options import SearchOptions
+    from sparsecv_mio.search.options import ModelOptions
     from sparsecv_mio.search.state.context import Snapshot
 
 
 def refuse_early(
     path: str | None, restrictions: Restrictions | None, weights: str | None,
-    how: SearchOptions | PathOptions | FitOptions, other: str | None = None,
+    how: ModelOptions, other: str | None = None,
 ) -> None:  # fmt: skip
     """Raise an error for options that proofs do not support, if a proof is requested.
 

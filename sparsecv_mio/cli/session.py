@@ -29,12 +29,11 @@ if TYPE_CHECKING:
     from sparsecv_mio.certificate.restrictions import References
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
-    from sparsecv_mio.fits.fit_options import FitOptions, NearOptions, PathOptions
-    from sparsecv_mio.search.options import SearchOptions
+    from sparsecv_mio.search.options import GridOptions, ModelOptions, SearchOptions
     from sparsecv_mio.search.question import Question
 
 T = TypeVar("T")
-Options = TypeVar("Options", "SearchOptions", "PathOptions", "NearOptions")
+Options = TypeVar("Options", bound="GridOptions")
 
 LOADING_GRACE = 2.0 * GRACE  # seconds after the limit in which a search may still begin, as small ones answer at once
 EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130, "doubtful": 3}
@@ -95,9 +94,7 @@ def read_data(
     return read_data(path, reading.pop("target", None), reading, columns, two_words=two_words)
 
 
-def read_weighted(
-    path: str, table: Given, weights: str | None, how: SearchOptions | FitOptions | PathOptions, id: str | None = None
-) -> Dataset:
+def read_weighted(path: str, table: Given, weights: str | None, how: ModelOptions, id: str | None = None) -> Dataset:
     """Return the data set that the options describe, with row weights and without rows of weight 0.
 
     Parameters
@@ -121,7 +118,7 @@ def read_weighted(
 
 def read_with_folds(
     path: str, table: Given, rows: Given, quiet: bool, id: str | None = None,
-    how: SearchOptions | FitOptions | PathOptions | None = None,
+    how: ModelOptions | None = None,
 ) -> tuple[Dataset, FoldPlan]:  # fmt: skip
     """Return the data set that the options describe, with row weights, and its folds.
 
@@ -331,7 +328,7 @@ def find_reference_levels(
     return replace(how, restrictions=restrictions), {name: levels[name] for name in given if name not in dropped}
 
 
-def run_preparation(work: Callable[[], T], stop: threading.Event, options: Any) -> T:
+def run_preparation(work: Callable[[], T], stop: threading.Event, options: GridOptions) -> T:
     """Run the work before the search, such as reading data and loading the engine, within the time limit.
 
     Parameters

@@ -160,7 +160,7 @@ class FitOptions(ModelOptions):
             raise BadInput("assume_box: not supported with side constraints; leave out one of the two")
 
 
-def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> None:
+def check_loss(how: ModelOptions, restrictions: Restrictions) -> None:
     """Raise `BadInput` for options and restrictions that are not compatible with the loss.
 
     Parameters
