@@ -14,13 +14,11 @@ from typing import Any
 from sparsecv_mio.errors import BadInput, UnusableColumns, match_keyword
 from sparsecv_mio.model_space import (
     EVERY_FACTOR,
+    FORCING,
+    SIGNS,
     Restrictions,
     finite_number,
-    parse_coef_bounds,
-    parse_count_groups,
-    parse_hierarchy,
     parse_integer,
-    parse_limits,
     parse_names,
 )
 
@@ -170,34 +168,17 @@ def advice_with_reference(levels: Collection[str]) -> Iterator[None]:
         raise BadInput(f"{error}; leave out --reference with --force-out or --count columns") from None
 
 
-def restrictions(
-    *,
-    at_most: Sequence[str] | None = None,
-    hierarchy: Sequence[str] | None = None,
-    count: str | None = None,
-    coef_bounds: str | None = None,
-    **texts: str | None,
-) -> Restrictions:
+def restrictions(**given: Any) -> Restrictions:
     """Return the restrictions that options describe.
 
     Parameters
     ----------
-    at_most, hierarchy : sequence of str, optional
-        Texts as for :func:`~sparsecv_mio.model_space.parse_limits` and
-        :func:`~sparsecv_mio.model_space.parse_hierarchy`.
-    count : str, optional
-        Text as for :func:`~sparsecv_mio.model_space.parse_count_groups`.
-    coef_bounds : str, optional
-        Text as for :func:`~sparsecv_mio.model_space.parse_coef_bounds`.
-    **texts
-        Lists of columns separated by commas.
+    **given
+        Texts of options, by the name of the field of :class:`~sparsecv_mio.model_space.Restrictions`; features are
+        separated by commas.
     """
-    fields_of_words: dict[str, Any] = {
-        name: tuple(names(text, "--" + name.replace("_", "-")) or ()) for name, text in texts.items()
-    }
-    fields_of_words |= {"at_most": parse_limits(at_most or ()), "hierarchy": parse_hierarchy(hierarchy or ())}
-    fields_of_words |= {"coef_bounds": parse_coef_bounds(coef_bounds or ())}
-    return Restrictions(count=parse_count_groups(count or ()), **fields_of_words)
+    lists = {name: names(given.get(name), "--" + name.replace("_", "-")) for name in (*FORCING, *SIGNS)}
+    return Restrictions(**{name: value for name, value in (given | lists).items() if value})
 
 
 def model_word(words: Sequence[str], option: str) -> Callable[[str], str]:
