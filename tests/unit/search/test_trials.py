@@ -254,5 +254,5 @@ def test_batches_have_trials(tmp_path: Path) -> None:
         lasso.state == "failed"
         and lasso.reason == "trials: requires estimator sparsecv, not lasso; leave one of the two out"
     )
-    with pytest.raises(BadInput, match="test: not supported with trials, because a row would be split"):
+    with pytest.raises(BadInput, match="test: not supported with trials, because the trials of a row could be in both"):
         task_rows(Task(task.source, {**task.settings, "test": 0.25}))
