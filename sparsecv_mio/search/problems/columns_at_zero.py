@@ -5,9 +5,9 @@ coefficient would lower the training objective f by less than the margin of ties
 coefficient of a column that is left out may still change the prediction of a held-out row with very large features.
 
 **Theorem.** Let b be the fit of S, x the nearest point within the bounds, and b' the minimiser of f within the bounds
-on S and some columns E. Let p_j be the decrease of f / 2 at b for each unit by which the coefficient of column j of E
-leaves its bound, or 0 if f does not decrease. Let M be the matrix of f on S and E. With `t = sum p_j (M^{-1})_jj^(1/2)`
-and `u = sum M_jj^(1/2) |x_j - b_j|`,
+on S and some columns E. Let p_j be the rate at which f / 2 decreases at b if the coefficient of column j of E leaves
+its bound, or 0 if f does not decrease. Let M be the matrix of f on S and E. With `t = sum p_j (M^{-1})_jj^(1/2)` and
+`u = sum M_jj^(1/2) |x_j - b_j|`,
 
     ||b' - b||_M <= 2 t + u.
 

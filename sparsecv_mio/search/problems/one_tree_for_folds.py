@@ -5,10 +5,10 @@ A subproblem has one fold, size and gamma; its incumbent is the best support fou
 * A list of supports for all folds. If a support has a smaller objective in a fold than the incumbent, its objective on
   the full data is below the threshold of :func:`sparsecv_mio.search.problems.left_out_folds.objective_threshold`. For
   each size, the path tree lists every support whose objective on the full data is below the largest threshold of the
-  folds. One tree covers all sizes. The listed supports are then scored in all folds at once in closed form. A fold
-  remains open if its threshold would list too many supports, because of a large residual, or of a leverage near one
-  half or more. A subproblem whose two best supports nearly tie remains open too. The list is fast if n is much larger
-  than p, or if few supports are near-optimal.
+  folds. One tree covers all sizes. The listed supports are then scored in all folds at once in closed form. A fold with
+  a large residual, or with a leverage near one half or more, may have a threshold that would list too many supports.
+  Such a fold remains open. A subproblem whose two best supports nearly tie remains open too. The list is fast if n is
+  much larger than p, or if few supports are near-optimal.
 * The leave-one-out tree (:mod:`sparsecv_mio.kernels.alive_folds`): one tree for all sizes and all folds of one row, for
   moderate n. A node stores only the folds whose best support may still be in the node. The numbers of the tree may have
   rounding errors up to an allowance, and are used only to branch and prune. The supports found are fitted on the full

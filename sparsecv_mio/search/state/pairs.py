@@ -16,10 +16,11 @@ with the smallest upper bound of the grid. A part of the grid is certified, like
 lower bound over the pairs of the part. The terms `ties` and `rounding` are those of the pair with the smallest lower
 bound. The pair with the smallest upper bound is omitted if a larger part satisfies the condition without it.
 
-The one-standard-error rule (`one_se_rule`) chooses the smallest tau, then the largest gamma, whose h is within one
-standard error of the minimum. The rule is certified under three conditions. The minimum h must be known exactly and
-proved to be the minimum. All pairs with a smaller tau than the chosen pair, or with the same tau and a larger gamma,
-must be proved to be more than one standard error above the minimum. The chosen pair, which is reported, must be solved.
+Among the pairs whose h is within one standard error of the minimum, the one-standard-error rule (`one_se_rule`) chooses
+the smallest tau, then the largest gamma. The rule is certified under three conditions. The minimum h must be known
+exactly and proved to be the minimum. All pairs with a smaller tau than the chosen pair, or with the same tau and a
+larger gamma, must be proved to be more than one standard error above the minimum. The chosen pair, which is reported,
+must be solved.
 """
 
 from __future__ import annotations
