@@ -647,11 +647,13 @@ def _texts(cells: TableCells, best: str, digits: int, bold: Callable[[str], str]
             for column, text, number, error, n_runs, mark in cells_of_row:
                 shown = bold(text) if text == winning else text
                 shown += between + _as_many_decimals(error, text) if np.isfinite(error) else ""
-                shown = (
-                    ("~" if mark > 1 else "") + shown + ("†" if mark else "") + ("*" if 0 < n_runs < runs.max() else "")
-                )
-                texts[k, column] = MISSING if np.isnan(number) else shown
+                texts[k, column] = MISSING if np.isnan(number) else _add_marks(shown, mark, 0 < n_runs < runs.max())
     return [[texts[k, column] for column in cells.columns] for k in range(len(cells.centre))]
+
+
+def _add_marks(text: str, mark: int, has_fewer_runs: bool) -> str:
+    """Return the text of a cell with the marks that the notes of the table explain."""
+    return ("~" if mark > 1 else "") + text + ("†" if mark else "") + ("*" if has_fewer_runs else "")
 
 
 def _winning_text(numbers: list[float], texts: list[str], kind: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from inspect import Parameter, getdoc, signature
 from itertools import pairwise
@@ -266,6 +266,15 @@ def _make_shared_option(name: str, default: Any, of_record: bool = False) -> cli
     return made.make(name, kind)
 
 
+def _refuse_repeated_options(given: Sequence[click.Parameter]) -> None:
+    """Raise `BadInput` if an option with a single value is given more than once."""
+    for option in dict.fromkeys(given):
+        count, has_one_value = given.count(option), not getattr(option, "is_flag", True)
+        if count > 1 and has_one_value and not getattr(option, "multiple", True):
+            word, value = option.opts[0], option.metavar or "VALUE"
+            raise BadInput(f"{word}: the option is given {count} times; give it once, as {word} {value}")
+
+
 MIN_MOST_USED = 3  # options of a command that are in the panel of the most used ones; fewer join the panel of output
 MAX_SHORT_HELP = 25  # options that `--help` shows in full; of more it shows the most used ones
 HELP_ALL = "--help-all"
@@ -305,11 +314,7 @@ class PanelledCommand(click.Command):
             taken = " ".join(piece for option in arguments for piece in option.get_usage_pieces(ctx)) or "only options"
             advice = "; give the data of the record as --data FILE" if "--data" in options else ""
             raise BadInput(f"{ctx.command_path}: this command takes {taken}; remove {' '.join(extra)}{advice}")
-        for option in dict.fromkeys(given):
-            count, has_one_value = given.count(option), not getattr(option, "is_flag", True)
-            if count > 1 and has_one_value and not option.multiple:
-                word, value = option.opts[0], option.metavar or "VALUE"
-                raise BadInput(f"{word}: the option is given {count} times; give it once, as {word} {value}")
+        _refuse_repeated_options(given)
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

@@ -262,7 +262,7 @@ class Plan:
         """Return the plan for problems whose sizes share a tree: squared-error loss by Gram matrices."""
         folds, q, can = context.folds, context.data.q, full.capabilities
         is_small, few_folds, by_size = q <= SMALL, folds.k <= FEW_FOLDS, _uses_size_order(context)
-        nodes, may_exclude = FIRST_LOOK * ROUND_GROWTH, not context.needs_all_pairs and folds.k <= MANY_FOLDS
+        nodes = FIRST_LOOK * ROUND_GROWTH
         return cls(
             orders=("together",) if is_small else ("first_supports", "by_size" if by_size else "together"),
             order_of_pairs="together",
@@ -286,10 +286,16 @@ class Plan:
             streams_folds=folds.k > MANY_FOLDS,
             parts_of_fold=_parts_of_fold(folds.k, context.hands.at_once),
             gammas_at_once=max(CELLS_AT_ONCE // (context.shape[1] * folds.k), 1) if context.threads == 1 else 1,
-            cheap_nodes=nodes if may_exclude and is_small else UNLIMITED,
-            bounds_before_trees=may_exclude and not is_small,
-            looks_first=may_exclude and not (is_small or by_size) and bool(np.isfinite(context.deadline.at)),
-        )
+        )._exclude_pairs_first(context, by_size)
+
+    def _exclude_pairs_first(self, context: Context, by_size: bool) -> Plan:
+        """Return the plan with work that may exclude pairs before trees of all folds, unless all pairs are needed."""
+        if context.needs_all_pairs or context.folds.k > MANY_FOLDS:
+            return self
+        if context.data.q <= SMALL:
+            return replace(self, cheap_nodes=FIRST_LOOK * ROUND_GROWTH)
+        has_limit = bool(np.isfinite(context.deadline.at))
+        return replace(self, bounds_before_trees=True, looks_first=has_limit and not by_size)
 
     def _adapt_to_method(self, context: Context, full: FoldProblem) -> Plan:
         """Return the plan with the order of the method.

@@ -153,16 +153,26 @@ class ConstrainedProblem(SquaredProblem):
             return subsets, None
         found, changes, held_out = list[BestSubset](), list[float](), self._held_out.moments()[0]
         for subset in subsets:
-            listed = {tuple(support.tolist()): support for support in subset.candidates if subset.complete}
-            own = [self._choose_columns(at_zero, support, subset.tau, held_out)
-                   if support.tobytes() in unclear else (0.0, []) for support in listed.values()]  # fmt: skip
-            for _, supports in own:
-                listed |= {tuple(support.tolist()): support for support in supports}
-            more, n = tuple(listed.values()), len(own)
-            values = (*subset.values, *[np.nan] * (len(more) - n)) if subset.values else ()
-            found.append(replace(subset, candidates=more, values=values) if n else subset)
-            changes += [change for change, _ in own] + [0.0] * (max(len(more), 1) - n)
+            more, changes_of_subset = self._list_choices(at_zero, subset, unclear, held_out)
+            found.append(more)
+            changes += changes_of_subset
         return found, np.array(changes)
+
+    def _list_choices(
+        self, at_zero: ColumnsAtZero, subset: BestSubset, unclear: set[bytes], held_out: FloatArray
+    ) -> tuple[BestSubset, list[float]]:  # fmt: skip
+        """Return a subset with the neighbours of unclear candidates, and a bound on the change of each candidate."""
+        listed = {tuple(support.tolist()): support for support in subset.candidates if subset.complete}
+        if not listed:
+            return subset, [0.0]
+        own = [self._choose_columns(at_zero, support, subset.tau, held_out)
+               if support.tobytes() in unclear else (0.0, []) for support in listed.values()]  # fmt: skip
+        for _, supports in own:
+            listed |= {tuple(support.tolist()): support for support in supports}
+        n_added = len(listed) - len(own)
+        values = (*subset.values, *[np.nan] * n_added) if subset.values else ()
+        changes = [*(change for change, _ in own), *[0.0] * n_added]
+        return replace(subset, candidates=tuple(listed.values()), values=values), changes
 
     def _choose_columns(
         self, at_zero: ColumnsAtZero, support: IntArray, tau: int, held_out: FloatArray
