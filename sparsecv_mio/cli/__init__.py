@@ -178,6 +178,8 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
     except SparseCVError as error:
         # exit code 3 promises an answer, and no answer was printed before this limit
         return _say(str(error), BadInput.exit_code if type(error) is OutOfTime else error.exit_code)
+    except click.Abort:  # Ctrl-C while click reads the arguments
+        return _say(INTERRUPTED, Interrupted.exit_code)
     except click.UsageError as error:
         message = _explain_usage_error(error)
         return _say(message, 2) if message else 2

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sparsecv_mio.cli import run
+from sparsecv_mio.cli import LazyCommands, run
 
 SCRIPT = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]
 CONTENTS = {
@@ -105,3 +105,14 @@ def test_sigterm_ends_a_command_even_if_a_library_swallows_the_exception(handler
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=50)
     assert (ended.returncode, ended.stderr) == (130, "sparsecv: error: interrupted before there was a result\n")
+
+
+def test_an_interrupt_while_arguments_are_read_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LazyCommands, "parse_args", interrupt)
+    assert run(["inspect", "x.csv"]) == 130
+    assert capsys.readouterr().err.strip() == "sparsecv: error: interrupted before there was a result"
