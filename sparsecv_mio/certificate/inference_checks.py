@@ -264,6 +264,8 @@ def check_baselines(checks: Checks, record: Record, design: Design) -> None:
     shape = design.folds.k, 1 + design.dataset.p
     for i, entry in enumerate(methods):
         path = f"baselines.methods[{i}]."
+        is_first = all((other.method, other.one_se) != (entry.method, entry.one_se) for other in methods[:i])
+        checks.require(is_first, f"{path}method", f"{entry.label} is listed twice")
         if not checks.require(len(entry.fold_errors) == shape[0], f"{path}fold_errors", "must have one value per fold"):
             continue
         if not entry.fold_models:

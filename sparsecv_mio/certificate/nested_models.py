@@ -166,6 +166,8 @@ def check_outer_model(
     default_gammas = isinstance(design, GlmDesign)  # they depend on the number of rows
     if not record.descent and not default_gammas:
         checks.require(one.gamma in request.gammas, f"{path}gamma", f"{one.gamma!r} is not a requested gamma")
+    is_size = min(request.taus) <= one.tau <= max(request.taus)  # default sizes depend on the number of rows
+    checks.require(is_size, f"{path}tau", f"{one.tau} is not a requested size")
     words = "not checked: whether the pair is the best choice with the outer fold held out"
     checks.leaves(words, f"{path}gamma", f"{path}support")
     checks.mark_bounded_fields(f"{path}tau")

@@ -23,7 +23,7 @@ from typing import Any
 
 import click
 
-from sparsecv_mio.cli.command_options import HELP_ALL
+from sparsecv_mio.cli.command_options import HELP_ALL, PanelledCommand
 from sparsecv_mio.cli.ending import take_streams, tell, write_stream
 from sparsecv_mio.cli.parse import with_dashes
 from sparsecv_mio.digits import abbreviate_list
@@ -188,6 +188,8 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
         if missing is None:
             raise
         return _say(str(missing), missing.exit_code)
+    except SystemExit:  # click, if nobody reads what it prints
+        return 0
     except MemoryError:
         return _say("the data and the search do not fit in memory; use fewer columns, rows or folds", 2)
     except OSError as error:
@@ -217,7 +219,8 @@ def _command_options(error: Exception) -> list[str]:
     context = getattr(error, "ctx", None)
     if context is None:
         return []
-    return [*(name for parameter in context.command.params for name in parameter.opts), HELP_ALL]
+    names = [name for parameter in context.command.params for name in parameter.opts]
+    return [*names, HELP_ALL] if isinstance(context.command, PanelledCommand) else names
 
 
 def _elsewhere(option: str, error: Exception) -> str:

@@ -167,6 +167,7 @@ def test_outer_folds_of_two_classes() -> None:
     assert sc.verify(found, two).ok and Record.from_json(found.to_json()) == found
     altered = {
         "nested.folds.0.error": nested.folds[0].error * 0.999,
+        "nested.folds.0.tau": found.request.taus[-1] + 1,
         "nested.error": nested.error * 0.999,
         "nested.classes.lower": nested.error * 1.01,
         "nested.classes.auc": 0.5,

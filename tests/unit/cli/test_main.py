@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -105,6 +106,21 @@ def test_sigterm_ends_a_command_even_if_a_library_swallows_the_exception(handler
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=50)
     assert (ended.returncode, ended.stderr) == (130, "sparsecv: error: interrupted before there was a result\n")
+
+
+def test_a_closed_pipe_of_a_help_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def close(*_: object) -> None:
+        raise BrokenPipeError(errno.EPIPE, "nobody reads")
+
+    monkeypatch.setattr(LazyCommands, "parse_args", close)
+    monkeypatch.setattr(sys, "stdout", sys.stdout)  # click wraps both
+    monkeypatch.setattr(sys, "stderr", sys.stderr)
+    assert run(["--version"]) == 0
+
+
+def test_a_group_has_no_help_of_all_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["glru", "--help-all"]) == 2
+    assert "did you mean '--help-all'" not in capsys.readouterr().err
 
 
 def test_an_interrupt_while_arguments_are_read_is_one_line(

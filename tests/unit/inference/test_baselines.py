@@ -271,6 +271,14 @@ def test_missing_cells_are_imputed_from_the_training_rows() -> None:
         assert error == pytest.approx((residuals**2).sum(), rel=1e-8)
 
 
+def test_a_method_that_is_listed_twice_is_refused() -> None:
+    record = answered(names="ridge")
+    assert record.baselines is not None
+    twice = replace(record.baselines, methods=record.baselines.methods * 2)
+    failures = verify(replace(record, baselines=twice), rows("squared")).failures
+    assert [failure.field for failure in failures] == ["baselines.methods[1].method"]
+
+
 @pytest.mark.parametrize("how", [{"intercept": "global"}, {"intercept": "none"}, {"scale": "none"}])
 def test_intercept_and_scale_are_those_of_the_record(how: dict[str, Any]) -> None:
     record, data = answered(names="ridge", **how), rows("squared")
