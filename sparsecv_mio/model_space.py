@@ -582,7 +582,10 @@ class Restrictions:
         return [0.0 if name in free else 1.0 for name in names]
 
     def check_vary(self, constant: Container[str]) -> None:
-        """Raise `BadInput` for a column in every model that is constant, except a level if others of its factor vary.
+        """Raise `BadInput` for a column in every model that is constant, except a level of a factor of one feature.
+
+        Where the levels of a factor are counted as separate features, its models would have a feature less in folds
+        without the level than in other folds, so that their errors could not be compared.
 
         Parameters
         ----------
@@ -591,11 +594,11 @@ class Restrictions:
         """
         faults = {name: f"adjust: column {name!r} is constant, like the intercept" for name in self.adjust}
         faults |= {name: f"force_in: feature {name!r} is constant, so it cannot be selected" for name in self.force_in}
-        varying = {word_of_factor((name,)) for name in self.force_in if "=" in name and name not in constant}
+        may_lack = {name for group in self.count if not all(one in constant for one in group) for name in group}
         for name in (*self.force_in, *self.adjust):
-            is_rare_level = name in self.force_in and "=" in name and word_of_factor((name,)) in varying
-            if name in constant and not is_rare_level:  # the other levels of its factor are in the model
-                raise BadInput(f"{faults[name]}; remove it from this option")
+            if name in constant and (name in self.adjust or name not in may_lack):
+                factors = " or, for a level of a text column, give --count factors" if name in self.force_in else ""
+                raise BadInput(f"{faults[name]}; remove it from this option{factors}")
 
     def named_columns(self) -> Iterator[tuple[str, str]]:
         """Yield every column that a restriction names, with the name of the field."""

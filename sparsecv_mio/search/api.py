@@ -669,8 +669,8 @@ def solve(
         Support sizes, or a text as for `--tau`. The default is 1 to p; with p > 30 it is 1 to n_train / 8, but at least
         10 and at most 50, and p (up to 300, below n_train).
     nested : int, optional
-        Number of outer folds: the whole procedure, except the imputation of missing values, is repeated without each
-        of them and scored there, an honest estimate of its error (`record.nested`).
+        Number of outer folds: the whole procedure (imputation only with na_within="folds") is repeated without each of
+        them and scored there, an honest estimate of its error (`record.nested`).
     features, drop : sequence of str, optional
         Columns to keep, or to omit, by name or position; at most one of the two.
     weights : str, optional
