@@ -584,8 +584,8 @@ class Restrictions:
     def check_vary(self, constant: Container[str]) -> None:
         """Raise `BadInput` for a column in every model that is constant, except a level of a factor of one feature.
 
-        Where the levels of a factor are counted as separate features, its models would have a feature less in folds
-        without the level than in other folds, so that their errors could not be compared.
+        If the levels of a factor are separate features, a model without one of them has a free place in tau. The errors
+        of such a model and of the other models cannot be compared.
 
         Parameters
         ----------
