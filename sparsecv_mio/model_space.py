@@ -900,7 +900,7 @@ def _find_positions(given: Sequence[str], place: dict[str, int], option: str) ->
         elif option != "hierarchy" and (levels := _levels(word, place)):
             places.update(levels)
         else:
-            others = "the target and columns of folds, weights or ids are no features"
+            others = "columns of the target, folds, weights or ids cannot be selected"
             where = did_you_mean(text, place) or f": there are {abbreviate_names(list(place))}; {others}"
             raise BadInput(f"{option}: {text!r} is not a feature{where}")
     return places
