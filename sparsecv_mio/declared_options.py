@@ -193,7 +193,7 @@ def _check_real(name: str, value: Any) -> None:
     if not isinstance(value, Real) or isinstance(value, bool):
         raise BadInput(f"{name}: {str(value)[:30]!r} is not a number")
     if exceeds_double(value):
-        raise BadInput(f"{name}: the number is too large")
+        raise BadInput(f"{name}: the number exceeds the largest float, 1.8e308; give a smaller number")
 
 
 @dataclass(frozen=True)
@@ -320,8 +320,8 @@ OPTIONS = {
                "fold with a share F of the rows), groups:COLUMN (each group is a fold), groups:COLUMN:K (K folds that "
                "keep groups together), column:COLUMN or file:F (a fold label per row). "
                "[10; with --loss logistic, stratified:10]"),
-        Option("seed", int, None, "N", "Seed for shuffling the rows into folds and, for any --folds, for the outer "
-                                       "folds of `solve --nested` and the halves of `solve --infer`. [0]"),
+        Option("seed", int, None, "N", "Seed that assigns rows to folds at random. For any --folds, it also determines "
+                                       "the outer folds of `solve --nested` and the halves of `solve --infer`. [0]"),
         # the grid, and what a model may contain
         Option("gamma", str, None, "LIST",
                "Ridge weights: a list 0.01,0.1,1, or LO:HI:COUNT for a logarithmic grid; 0 is least squares. `solve` "
@@ -349,20 +349,22 @@ OPTIONS = {
                several=True),
         Option("hierarchy", str, (), "RULE",
                "strong: a feature whose name is a product (a:b, a*b, a b, a^2) enters only with all its factors; "
-               "weak: only with at least one of them. AB=A,B: AB enters only with A and B; AB=A|B: only with A or B. "
-               "May be repeated. [none]",
+               "weak: such a feature enters only with at least one of its factors. AB=A,B: AB enters only with A and "
+               "B; AB=A|B: AB enters only with A or B. May be repeated. [none]",
                several=True),
         Option("nonnegative", str, (), _FEATURES,
                "Features whose coefficients must be at least 0; all: every feature. [none]"),
         Option("nonpositive", str, (), _FEATURES,
                "Features whose coefficients must be at most 0; all: every feature. [none]"),
         Option("coef_bounds", str, (), "A=LOW..HIGH,...",
-               "Bounds on coefficients, in units of the file; an end may be empty (a=..5), and all= bounds all "
-               "other features. A feature may be left out, unless it is forced in. [none]"),
+               "Bounds on coefficients, in units of the file. One side may be empty (a=..5); all= bounds every feature "
+               "that is not named. The coefficient of a feature outside the model is 0, even if its bounds exclude 0; "
+               "--force-in prevents this. [none]"),
         # units and effort
         Option("loss", str, DEFAULT_LOSS, "",
-               "Loss function. squared: numeric target; logistic: target of two classes (0 and 1, or any two words), "
-               "CV error is the mean log loss; poisson: counts with log link, CV error is the mean half deviance.",
+               "Loss function. squared: numeric target. logistic: target of two classes (0 and 1, or any two words); "
+               "the CV error is the mean log loss. poisson: counts with log link; the CV error is the mean half "
+               "deviance.",
                Loss),
         Option("exposure", str, None, "COLUMN",
                "With --loss poisson: the time or the population over which each row was counted, above 0. The model "
@@ -404,9 +406,9 @@ OPTIONS = {
                check=partial(check_whole, least=1, most=MOST_THREADS)),
         # what is searched, and how
         Option("one_se", bool, False, "",
-               "Report and refit the one-standard-error pair (the smallest tau whose CV error is within one standard "
-               "error of the minimum) instead of the pair with the minimum CV error, which is printed in a separate "
-               "line."),
+               "Report and refit the one-standard-error pair instead of the pair with the minimum CV error. It has the "
+               "smallest tau whose CV error is within one standard error of the minimum. The pair with the minimum "
+               "CV error is printed in a separate line."),
         Option("stability", str, None, "WEIGHT|nested",
                "Report the pair that minimises CV error + WEIGHT x instability. The instability is the mean "
                "absolute change in the losses of all rows when the most influential fold is held out. nested: choose "
@@ -474,7 +476,7 @@ OPTIONS = {
                "without a time limit, and may take longer than the search. [none]"),
         Option("full", bool, False, "", "Print the tables of every gamma instead of a summary."),
         Option("quiet", bool, False, "",
-               "Print only the answer, with the warnings and hints that limit it, without progress and tables.",
+               "Print only the answer, and the warnings and hints that restrict its meaning; no progress, no tables.",
                letter="-q"),
     )
 }  # fmt: skip

@@ -859,7 +859,7 @@ def abbreviate_names(names: Sequence[str]) -> str:
 def _adjusted_twice(option: str, name: str) -> BadInput:
     """Return the error for an adjustment column that another option names too."""
     return BadInput(
-        f"adjust, {option}: column {name!r} is in both options, but adjusted columns take no part in the selection; "
+        f"adjust, {option}: column {name!r} is in both options, but adjustment columns take no part in the selection; "
         f"remove {name!r} from one of the two options"
     )
 

@@ -1,7 +1,7 @@
 """Batches of runs: a plan describes many runs, each run is a task, and a table collects the outcomes of all tasks.
 
 This folder also has the code that compares solvers of mixed-integer optimisation (MIO) and draws figures of many runs.
-The rest of `sparsecv_mio` does not import this folder (:mod:`sparsecv_mio.satellites`).
+No other module of `sparsecv_mio` imports this folder; :mod:`sparsecv_mio.satellites` loads a module of it at first use.
 """
 
 COMMANDS = {

@@ -259,7 +259,7 @@ class Cluster(Workforce):
 
         if future.cancelled():
             raise BackendFailed(
-                "the dask scheduler stopped; finished tasks are stored; run the same command again to do the rest"
+                "the dask scheduler stopped; finished tasks are stored; rerun the same command for the remaining tasks"
             )
         try:
             return future.result()

@@ -266,7 +266,7 @@ def relative(
         first_problem = keys[base.index][twice].iloc[0]
         alike = base[keys[base.index] == first_problem]
         differing = [name for name in settings_columns(frame) if alike[name].nunique(dropna=False) > 1]
-        how = "with --problem, name the columns in which these rows differ"
+        how = "give the columns in which these rows differ as --problem COLUMN,..."
         if differing:
             columns = ",".join([*problem_columns(frame, problem), *differing])
             how = (

@@ -113,7 +113,7 @@ class Drawing:
         KINDS,
     )
     value: str | None = option(
-        None, "A", f"Column of the table to draw; several columns (A,B,...) for lines. [{USUAL}]"
+        None, "A", f"Column whose values are drawn; with --kind lines, also several columns (A,B,...). [{USUAL}]"
     )
     by: str | None = option(
         None,
@@ -121,7 +121,7 @@ class Drawing:
         "Columns of the table that define the compared groups. [estimator; for lines also the settings that differ, "
         "except seeds, splits and folds]",
     )
-    against: str | None = option(None, "A", "Column of the horizontal axis, for lines. [none]")
+    against: str | None = option(None, "A", "With --kind lines: column of the horizontal axis. [none]")
     panels: str | None = option(
         None,
         "A,B,...",

@@ -529,7 +529,7 @@ class WideFold:
     """Bounds of one fold at one gamma, computed from rows.
 
     Forced columns are eliminated in `rows` (:class:`~sparsecv_mio.bounds.wide_rows.WideRows`): attributes refer to the
-    other columns, while methods take tau without adjusted columns, and take and return whole supports.
+    other columns, while methods take tau without adjustment columns, and take and return whole supports.
 
     Parameters
     ----------

@@ -66,9 +66,9 @@ def check_average(checks: Checks, record: Record, design: Design, level: Enumera
     average, requested = record.average, record.request.model == "average"
     needed = requested and record.status == "proved" and NOT_AVERAGED not in record.warnings
     if average is None:
-        checks.require(not needed, "average", "is null although the averaged model was requested")
+        checks.require(not needed, "average", "must be given, because the averaged model was requested")
         return
-    if not checks.require(requested, "average", "is given although the averaged model was not requested"):
+    if not checks.require(requested, "average", "must be null, because the averaged model was not requested"):
         return
     if not _check_pairs(checks, record, average, design) or not _supports(checks, average, design):
         return
@@ -84,11 +84,11 @@ def _check_pairs(checks: Checks, record: Record, average: Average, design: Desig
     table = [(row.gamma, row.tau) for row in record.table]
     whole = design.allowed is None and design.terms > max(record.request.taus)
     table += [(gamma, design.terms) for gamma in sorted({gamma for gamma, _ in table})] if whole else []
-    words = "must be the pairs of the table, and after them, for each gamma, the pair with all features"
+    words = "must contain the pairs of the table, then one pair for each gamma with all features"
     if not checks.require(said == table, "average.pairs", words):
         return False
     distances = np.array([pair.distance for pair in average.pairs])
-    if not checks.require(bool(np.all(distances >= 0.0)), "average.pairs[].distance", "is negative for a pair"):
+    if not checks.require(bool(np.all(distances >= 0.0)), "average.pairs[].distance", "must be 0 or larger"):
         return False
     near = weights_of_pairs(distances) > 0.0
     weights = weights_of_pairs(distances, [pair.model(i) for i, pair in enumerate(average.pairs)])
@@ -97,7 +97,7 @@ def _check_pairs(checks: Checks, record: Record, average: Average, design: Desig
         checks.close(f"{path}weight", pair.weight, weight, ACCURATE_RTOL * weight)
         _check_named_fits(checks, average, pair, path, design.folds.k, used=bool(near[i]))
         closed = row is None or row.folds_decided == row.folds
-        checks.require(closed or pair.estimate, f"{path}estimate", "is false although a fold is not solved")
+        checks.require(closed or pair.estimate, f"{path}estimate", "must be true, because a fold is not solved")
     checks.mark_recomputed_fields("average.pairs[].weight", "average.pairs[].gamma", "average.pairs[].tau")
     checks.leaves("not checked: whether pairs without stored folds are solved", "average.pairs[].estimate")
     return checks.end_part("weights of the averaged pairs, from their differences in CV error")
@@ -114,7 +114,7 @@ def _check_named_fits(checks: Checks, average: Average, pair: AveragedPair, path
     # the record of a large grid may omit the folds of pairs outside the average
     are_omitted = not any(other.folds for other in average.pairs if other.fit is None) and len(average.pairs) * k > 1000
     present = len(pair.folds) > 0 or math.isinf(pair.distance) or are_omitted
-    checks.require(present, f"{path}folds", "is empty, but distance requires one support for each fold")
+    checks.require(present, f"{path}folds", "must have a support for each fold, because distance is finite")
 
 
 def _check_support_numbers(checks: Checks, average: Average, places: Sequence[int], path: str) -> bool:
@@ -241,7 +241,7 @@ def _check_projection(
 ) -> None:  # fmt: skip
     """Check the best subset for the averaged predictions: its fit, its size, and the bound on smaller ones."""
     model, path, dataset = average.model, "average.model.", whole.dataset
-    checks.require(model.gamma == AVERAGE_GAMMA, f"{path}gamma", f"is not {AVERAGE_GAMMA:g}")
+    checks.require(model.gamma == AVERAGE_GAMMA, f"{path}gamma", f"must be {AVERAGE_GAMMA:g}")
     allowed, total = MISSED_SHARE * record.cv_error, dataset.weight_of(slice(0, dataset.n))
     checks.close("average.allowed", average.allowed, allowed, SAME * allowed)
     checks.close("average.missed", average.missed, model.objective / total, SAME * average.missed)
@@ -275,7 +275,7 @@ def _check_fold_averages(checks: Checks, record: Record, average: Average, desig
     """Rebuild the average of every fold, refit the features of its model to it, and score the held-out rows."""
     within, path, plan, dataset = average.within_folds, "average.within_folds.", design.folds, design.dataset
     requested = within is None or bool(record.request.own_error)
-    if not checks.require(requested, path[:-1], "is given although it was not requested") or within is None:
+    if not checks.require(requested, path[:-1], "must be null, because it was not requested") or within is None:
         return
     words = f"has {len(within.folds)} entries for {plan.k} folds"
     if not checks.require(len(within.folds) == plan.k, f"{path}folds", words):
@@ -314,7 +314,8 @@ def _check_fold_averages(checks: Checks, record: Record, average: Average, desig
 def _fewer(checks: Checks, average: Average, design: Design, model: PathRow, level: EnumerationLevel) -> None:
     """Compare the lower bound of smaller models with what some of them, or all, reach."""
     smallest = model.tau == len(design.forced) - len(design.adjusted_columns)
-    words = "must be null, because no smaller model is possible" if smallest else "is null, but smaller models exist"
+    words = "must be null, because no smaller model is possible"
+    words = words if smallest else "must be given, because smaller models exist"
     if not checks.require((average.fewer is None) == smallest, "average.fewer", words) or average.fewer is None:
         return
     if level is EnumerationLevel.NEIGHBOURS:

@@ -204,7 +204,7 @@ def _mae(checks: Checks, record: Record, said: float, plan: FoldPlan) -> None:
 
 
 def _null(value: object) -> str:
-    return "is null, but this record must have the field" if value is None else "is given although it was not requested"
+    return "must be given in this record" if value is None else "must be null, because it was not requested"
 
 
 def _method(checks: Checks, request: SearchRequest) -> None:
@@ -227,9 +227,9 @@ def _words(checks: Checks, record: Record) -> None:
     checks.require(requested, "request.loss", f"is {request.loss!r}, but the record has loss {record.loss}")
     checks.require(request.model is None or request.model in set(Model), "request.model", _list_allowed_values(Model))
     of_average = not request.own_error or request.model == str(Model.AVERAGE)
-    checks.require(of_average, "request.own_error", "is given although the averaged model was not requested")
+    checks.require(of_average, "request.own_error", "must be null, because the averaged model was not requested")
     of_classes = record.classes is not None or request.positive is None
-    checks.require(of_classes, "request.positive", "is given although the loss is not logistic")
+    checks.require(of_classes, "request.positive", "must be null, because the loss is not logistic")
     checks.require(set(request.oracles or ()) <= set(Oracle), "request.oracles", _list_allowed_values(Oracle))
     checks.mark_bounded_fields("request.loss", "data.loss", "request.model")
 
@@ -244,13 +244,13 @@ def _table(checks: Checks, record: Record) -> None:
         place = f"table[{i}]."
         words = f"is {row.folds}, but the record has {record.folds.k} folds"
         checks.require(row.folds == record.folds.k, f"{place}folds", words)
-        checks.require(0 <= row.folds_decided <= row.folds, f"{place}folds_decided", "is out of range")
+        checks.require(0 <= row.folds_decided <= row.folds, f"{place}folds_decided", f"must be from 0 to {row.folds}")
         checks.require_between(f"{place}cv_error", row.cv_error, row.lower, row.upper, SAME)
         open_folds = row.folds_decided < row.folds
-        words = f"is {str(row.estimate).lower()} although {row.folds_decided} of {row.folds} folds are solved"
+        words = f"must be {str(open_folds).lower()}, because {row.folds_decided} of {row.folds} folds are solved"
         checks.require(row.estimate == open_folds, f"{place}estimate", words)
         bounded = open_folds or math.isfinite(row.upper)
-        checks.require(bounded, f"{place}upper", "is unknown although every fold of the pair is solved")
+        checks.require(bounded, f"{place}upper", "must be a number, because every fold of the pair is solved")
 
 
 def _check_headline(checks: Checks, record: Record) -> None:
@@ -265,7 +265,7 @@ def _check_headline(checks: Checks, record: Record) -> None:
         _check_against_row(checks, pair, own)
         if claim is record:
             unsolved = record.training_gap is None or own.folds_decided < own.folds
-            words = "is given although every fold of the reported pair is solved"
+            words = "must be null, because every fold of the reported pair is solved"
             checks.require(unsolved, "training_gap", words)
         if claim is not record.certificate:
             check_against_table(checks, claim, own, ("lower", "upper"))
@@ -351,7 +351,7 @@ def _standard_errors(checks: Checks, record: Record, scored: Scored) -> None:
         if said is None:
             known = stored.get((row.gamma, row.tau))
             expected = told and scored.has_standard_error and known is not None and np.isfinite(known.error).all()
-            checks.require(not expected, place, "is null although the folds of the pair are given")
+            checks.require(not expected, place, "must be given, because the folds of the pair are given")
             continue
         right = said >= 0.0 and scored.has_standard_error
         checks.require(right, place, f"{said!r} cannot be a standard error over {len(scored.by_fold)} folds")
@@ -434,7 +434,8 @@ def _check_widths(checks: Checks, claim: Record | Least | Region, lowest: TableR
 
 def _one_se(checks: Checks, record: Record, one: OneSe, scored: Scored) -> None:
     """Check the rule: the simplest pair whose upper bound is within one standard error of the minimum CV error."""
-    if not checks.require(scored.has_standard_error, "one_se", "is given, but a single fold has no standard error"):
+    words = "must be null, because a single fold has no standard error"
+    if not checks.require(scored.has_standard_error, "one_se", words):
         return
     best, folds = record.certificate, record.least_folds or record.chosen_folds
     error = standard_error(folds.error, scored.by_fold, scored.times)
@@ -469,25 +470,25 @@ def _sure_of_one_se(checks: Checks, record: Record, one: OneSe, limit: float) ->
         below = top is not None and row.lower < top.upper * (1.0 - SAME)
         if reported or below or (_is_simpler(row, record) and row.lower <= limit * (1.0 - SAME)):
             missing.append(f"gamma {row.gamma!r}, tau {row.tau}")
-    words = f"is false although {missing[0]} is not solved and could change the choice" if missing else ""
+    words = f"must be true, because {missing[0]} is not solved and could change the choice" if missing else ""
     checks.require(one.estimate or not missing, "one_se.estimate", words)
-    checks.require(not one.estimate or bool(open_rows), "one_se.estimate", "is true although every pair is solved")
+    checks.require(not one.estimate or bool(open_rows), "one_se.estimate", "must be false if all pairs are solved")
 
 
 def _check_descent(checks: Checks, record: Record) -> None:
     """Check that a descent starts at a row, only moves to better pairs, and ends at the reported pair."""
     steps, certified = record.descent, record.work.engine == CERTIFIED_DESCENT
-    words = f"is given although the engine {record.work.engine!r} is not a descent"
+    words = f"must be null, because the engine {record.work.engine!r} is not a descent"
     checks.require(record.work.engine.startswith("descent"), "descent", words)
     if not steps:  # the limit may come before the first row of the grid
-        checks.require(record.status != "proved", "descent", "is empty although the engine is a descent")
+        checks.require(record.status != "proved", "descent", "must have moves, because the engine is a descent")
         return
     at = -1  # index of the last accepted move
     for i, step in enumerate(steps):
         _check_move(checks, i, step, None if at < 0 else steps[at], certified)
         checks.require(step.tau in record.request.taus, f"descent[{i}].tau", f"{step.tau} is not a requested tau")
         at = i if step.accepted else at
-    if not checks.require(at >= 0, "descent[0].accepted", "is false, but a descent accepts its initial pair"):
+    if not checks.require(at >= 0, "descent[0].accepted", "must be true, because a descent accepts its initial pair"):
         return
     checks.leaves("not checked: moves before the last accepted move", "descent[].gamma")
     _end_of_descent(checks, record, at)
@@ -500,11 +501,11 @@ def _check_move(checks: Checks, i: int, step: DescentStep, before: DescentStep |
     value = step.upper if certified else step.cv_error
     best = math.inf if before is None else before.upper if certified else before.cv_error
     goes = before is None or (step.move == "gamma" and value < best * (1.0 - SAME))
-    words = "is true although the move does not lower the CV error"
+    words = "must be false, because the move does not lower the CV error"
     checks.require(goes or not step.accepted, f"{place}accepted", words)
     if step.move == "gamma":
         stays = not value < best * (1.0 - MOVE_PROGRESS)
-        checks.require(stays or step.accepted, f"{place}accepted", "is false although the move lowers the CV error")
+        checks.require(stays or step.accepted, f"{place}accepted", "must be true, because the move lowers the CV error")
     if certified:
         words = f"the upper bound {step.upper!r} of the same move"
         checks.require_at_most(f"{place}cv_error", step.cv_error, step.upper * (1.0 + SAME), words)

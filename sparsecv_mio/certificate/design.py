@@ -175,17 +175,17 @@ class Design(ABC):
 
     @property
     def terms(self) -> int:
-        """Number of features that may be chosen, a factor as one, without adjusted columns."""
+        """Number of features that may be chosen, a factor as one, without adjustment columns."""
         return self.q - len(self.adjusted_columns) if self.allowed is None else len(self.allowed.selectable)
 
     @cached_property
     def adjusted_columns(self) -> frozenset[int]:
-        """Positions in `columns` of the adjusted columns."""
+        """Positions in `columns` of the adjustment columns."""
         return frozenset(np.flatnonzero(np.isin(self.columns, list(self.free))).tolist())
 
     @cached_property
     def adjusted_names(self) -> list[str]:
-        """Names of the adjusted columns."""
+        """Names of the adjustment columns."""
         return [self.dataset.names[j] for j in self.free]
 
     @cached_property
@@ -203,7 +203,7 @@ class Design(ABC):
         return ", ".join(self.names[j] for j in support)
 
     def most_columns(self, tau: int) -> int:
-        """Return the maximum number of columns of a model of tau features, with the adjusted columns."""
+        """Return the maximum number of columns of a model of tau features, with the adjustment columns."""
         return min(tau + len(self.adjusted_columns), self.q) if self.allowed is None else self.allowed.columns(tau)
 
     def positions(self, features: Iterable[str]) -> Support | None:
@@ -212,7 +212,7 @@ class Design(ABC):
         Parameters
         ----------
         features : iterable of str
-            Names of its features, without adjusted columns.
+            Names of its features, without adjustment columns.
         """
         return positions(features, self.index, self.adjusted_names)
 

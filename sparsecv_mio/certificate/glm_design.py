@@ -1,10 +1,11 @@
 """Fits with logistic or Poisson loss for `verify`, and proofs by branch and bound that a support is optimal.
 
-All computations use `problem.glm_objective`, the definition of these fits. A support is optimal if no other support of
-its size has a smaller objective. The proof uses one rule: additional columns never raise the minimum objective.
-Therefore no subset of a set of columns has a smaller minimum objective than the whole set. Branching starts from all
-columns and removes or includes one column at a time. Branching ends when the objective of every remaining set is above
-the objective of the support. The number of fits is limited (`MOST_FITS`), so the proof succeeds for few features only.
+All computations use `problem.glm_objective`, which defines the objective of these fits. A support is optimal if no
+other support of its size has a smaller objective. The proof uses one rule: additional columns never raise the minimum
+objective. Therefore no subset of a set of columns has a smaller minimum objective than the whole set. Branching starts
+from all columns and removes or includes one column at a time. Branching ends when the objective of every remaining set
+is above the objective of the support. The number of fits is limited (`MOST_FITS`), so the proof succeeds for few
+features only.
 """
 
 from __future__ import annotations

@@ -229,15 +229,15 @@ def _check_models(checks: Checks, record: Record, found: Bootstrap | StabilitySe
         left_out, f"{name}.plan.truncated", "must be at most the number of the requested draws without a model"
     )
     check_missing_draws(checks, record, found.plan, numbers, name)
-    right &= checks.require(bool(found.chosen), f"{name}.chosen", "has no model")
+    right &= checks.require(bool(found.chosen), f"{name}.chosen", "must have a model for at least one draw")
     if isinstance(found, Bootstrap):
-        right &= checks.require(0.0 < found.level < 1.0, f"{name}.level", "is not between 0 and 1")
+        right &= checks.require(0.0 < found.level < 1.0, f"{name}.level", "must be between 0 and 1")
     else:
-        right &= checks.require(0.5 < found.threshold <= 1.0, f"{name}.threshold", "is not above 0.5")
+        right &= checks.require(0.5 < found.threshold <= 1.0, f"{name}.threshold", "must be above 0.5 and at most 1")
     for i, model in enumerate(found.chosen):
         on_grid = bool(record.descent) or model.gamma in record.request.gammas
         on_grid &= model.tau in record.request.taus
-        checks.require(on_grid, f"{name}.chosen[{i}].tau", "and gamma are not a pair of the requested grid")
+        checks.require(on_grid, f"{name}.chosen[{i}].tau", "must form, with gamma, a pair of the requested grid")
     checks.only_read(f"{name}.chosen", "not checked: whether the procedure chooses these models from the draws")
     checks.mark_bounded_fields(f"{name}.plan.requested", f"{name}.plan.truncated", f"{name}.failed[].draw")
     return right
@@ -281,10 +281,10 @@ def check_baselines(checks: Checks, record: Record, design: Design) -> None:
         if entry.one_se:
             _check_one_se(checks, record, design, entry, path)
         is_nonzero = all(entry.coefficients.get(name) for name in entry.support)
-        checks.require(is_nonzero, f"{path}support", "has a feature without a coefficient")
+        checks.require(is_nonzero, f"{path}support", "must have only features with nonzero coefficients")
     if methods:
         is_stored = all(entry.fold_models for entry in methods)
-        errors = "held-out errors of the stored fold models of baselines, " if is_stored else ""
+        errors = "held-out errors of baselines by their stored fold models, " if is_stored else ""
         checks.end_part(f"{errors}CV errors of baselines, differences from the reported pair, certified percentages")
 
 
@@ -299,7 +299,7 @@ def _check_one_se(checks: Checks, record: Record, design: Design, entry: Baselin
     spread = standard_error(np.array(least.fold_errors), design.scored.by_fold, design.scored.times)
     is_within = least.cv_error <= entry.cv_error * (1.0 + SAME)
     is_within &= entry.cv_error <= (least.cv_error + spread) * (1.0 + SAME)
-    checks.require(is_within, f"{path}cv_error", "is not within one standard error of the smallest CV error")
+    checks.require(is_within, f"{path}cv_error", "must be within one standard error above the smallest CV error")
     checks.mark_bounded_fields(f"{path}one_se")
 
 

@@ -342,7 +342,8 @@ def check_near_list(checks: Checks, record: NearRecord, design: Design) -> bool:
     """
     checks.require(record.by in ("cv", "objective"), "by", "must be cv or objective")
     by_folds = record.by == "cv"
-    if not checks.require(not by_folds or design.plan is not None, "folds", "is null although the list is by CV error"):
+    words = "must be given, because the list is by CV error"
+    if not checks.require(not by_folds or design.plan is not None, "folds", words):
         return False
     values = make_values(design, record.gamma, design.plan if by_folds else None)
     _check_request(checks, record, values)
@@ -419,7 +420,7 @@ def _check_size(
     checks.require_equal(f"{path}models", size.models, len(listed))
     if not listed:
         nothing = math.isinf(size.best) and not size.never and adjusted.issuperset(size.always)
-        checks.require(nothing, f"{path}best", "is given, but the list of this size is empty")
+        checks.require(nothing, f"{path}best", "must be null, because the list of this size is empty")
         return
     least, most = min(listed.values()), max(listed.values())
     room = CROSSING_RTOL * least + 2.0 * values.slack(least, size.tau)
@@ -437,7 +438,7 @@ def _check_size(
     for field, wanted in (("always", True), ("never", False)):
         right = {n for n, j in names.items() if certain and all((j in s) is wanted for s in certain)} - adjusted
         said = [name for name in getattr(size, field) if name not in adjusted]
-        words = "differs from the features that the listed models imply"
+        words = f"must have the {len(right)} features that the listed models imply"
         checks.require(set(said) == right and len(said) == len(right), path + field, words)
     terms = () if design.allowed is None else design.allowed.terms
     first_of = {j: term.columns[0] for term in terms for j in term.columns}

@@ -238,7 +238,7 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
     checks.mark_bounded_fields(f"{path}tried[].folds[].fold", f"{path}tried[].weight")
     checks.leaves("not checked: whether this weight leads to these models", f"{path}tried[].weight")
     distinct = len({weighed.weight for weighed in chosen.tried}) == len(chosen.tried)
-    checks.require(distinct, f"{path}tried", "has the same weight twice")
+    checks.require(distinct, f"{path}tried", "must have each weight once")
     for j, weighed_error in enumerate(chosen.tried):
         checks.require(weighed_error.weight >= 0.0, f"{path}tried[{j}].weight", f"{weighed_error.weight!r} is below 0")
     words = f"is {chosen.weight!r}, but the weight with the minimum error is {best.weight!r}"

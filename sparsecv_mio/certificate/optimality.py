@@ -318,8 +318,8 @@ def check_partition(checks: Checks, record: Record) -> None:
     if continuous is None:
         return
     request = record.request
-    checks.require(continuous.low < continuous.high, "continuous.low", "is not below high")
-    words = f"is outside of the interval from {continuous.low!r} to {continuous.high!r}"
+    checks.require(continuous.low < continuous.high, "continuous.low", "must be below high")
+    words = f"must be in the interval from {continuous.low!r} to {continuous.high!r}"
     checks.require(continuous.low <= record.gamma <= continuous.high, "gamma", words)
     words = f"must be the reported gamma alone, {record.gamma!r}"
     checks.require(request.gammas == (record.gamma,), "request.gammas", words)
@@ -357,7 +357,7 @@ def _check_cover(checks: Checks, record: Record | PathRecord, found: Continuous 
         checks.require(ends and all(a.high == b.low for a, b in pairwise(pieces)), name, words)
     features = set(record.data.names)
     right = all(features.issuperset(support) for support in found.supports)
-    return checks.require(right, f"{path}supports", "contains features that are not in the data")
+    return checks.require(right, f"{path}supports", "must contain only features of the data")
 
 
 def check_surface(checks: Checks, record: PathRecord, design: RidgeDesign, enumerated: bool) -> None:
@@ -402,14 +402,14 @@ def _check_best(
 
 
 def _check_piece(checks: Checks, piece: GammaPiece, place: str) -> None:
-    checks.require(piece.low < piece.high, f"{place}low", f"{piece.low!r} is not below high, {piece.high!r}")
+    checks.require(piece.low < piece.high, f"{place}low", f"is {piece.low!r}, but must be below high, {piece.high!r}")
     least = min(piece.at_low, piece.at_high)
     words = f"{least!r}, the smaller of the CV errors at the ends of the interval of gamma"
     checks.require(0.0 <= piece.lower <= least, f"{place}lower", f"{piece.lower!r} exceeds {words}")
     checks.mark_bounded_fields(f"{place}at_low", f"{place}at_high")
     unknown = math.isinf(least)
-    words = "must be null, because the CV error is unknown" if unknown else "is null, but the CV error is known"
-    checks.require(unknown == (piece.supports is None), f"{place}supports", words)
+    words = "null, because the CV error is unknown" if unknown else "given, because the CV error is known"
+    checks.require(unknown == (piece.supports is None), f"{place}supports", f"must be {words}")
 
 
 def check_by_enumeration(

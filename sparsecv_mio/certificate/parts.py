@@ -751,7 +751,7 @@ def _check_part(inside: Mapping[str, Any], known: frozenset[str], path: str, adj
     if "coefficients" in inside and set(inside["coefficients"]) != {*inside["support"], *adjusted}:
         place = f"{path}.coefficients".lstrip(".")
         raise CorruptStore(
-            f"record: field {place} must have one value for each feature of support and each adjusted column"
+            f"record: field {place} must have one value for each feature of support and each adjustment column"
         )
 
 

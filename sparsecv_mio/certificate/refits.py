@@ -291,10 +291,10 @@ def check_objective(checks: Checks, design: Design, row: Refit | PathRow, model:
     checks.require_at_most(f"{path}lower", row.lower, row.objective, "the objective", OUTWARD * row.objective)
     checks.require_at_least(f"{path}upper", row.upper, row.objective, "the objective", OUTWARD * row.upper)
     closed = math.isfinite(row.upper) and row.upper - row.lower <= wanted * row.upper + 2.0 * slack
-    words = "is true although upper - lower exceeds the requested gap"
+    words = "must be false, because upper - lower exceeds the requested gap"
     checks.require(closed or not row.proved, f"{path}proved", words)
     wide = row.upper == math.inf or row.upper - row.lower > wanted * row.upper * (1.0 - 1e-9)
-    checks.require(row.proved or wide, f"{path}proved", "is false although upper - lower is within the requested gap")
+    checks.require(row.proved or wide, f"{path}proved", "must be true, because upper - lower is within the gap")
 
 
 def check_neighbours(checks: Checks, design: Design, row: Refit | PathRow, model: Model, path: str) -> bool:
@@ -438,7 +438,7 @@ def _compare_with_supports(checks: Checks, record: FitRecord, design: RidgeDesig
     checks.caveat, compared = _describe_comparison(record, reason)
     if end is not None:
         beyond = [name for name, value in record.coefficients.items() if not abs(value) <= end]
-        words = f"is {end!r}, but the absolute value of the coefficient of {', '.join(beyond)} is larger"
+        words = f"is {end!r}, but must be at least the absolute value of the coefficient of {', '.join(beyond)}"
         checks.require(not beyond, "assumed_box", words)
     if reason or not compared:
         return
@@ -550,7 +550,7 @@ def _check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset)
     checks.require(keeps, "support", "does not satisfy the side constraints")
     _check_coefficient_ends(checks, record, side, dataset)
     checks.mark_bounded_fields("side.")
-    return checks.end_part("side constraints: name features of the data; the model satisfies them")
+    return checks.end_part("side constraints: all their features exist in the data, and the model satisfies them")
 
 
 def _check_coefficient_ends(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) -> None:

@@ -76,7 +76,7 @@ def restrictions_of_fits(record: Any) -> Restrictions:
 
 
 def check_supports(record: Any) -> None:
-    """Raise `CorruptStore` if a support of a record names an adjusted column.
+    """Raise `CorruptStore` if a support of a record names an adjustment column.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def check_supports(record: Any) -> None:
         supports = [*inside.get("supports", ()), *(inside[name] for name in SUPPORTS if name in inside)]
         name = next((name for name in adjusted for support in supports if name in support), None)
         if name is not None:
-            raise CorruptStore(f"record: a support contains {name!r}, but adjusted columns are never in a support")
+            raise CorruptStore(f"record: a support contains {name!r}, but adjustment columns are never in a support")
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ class AllowedSupports:
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
-        """Terms of models, by positions; the terms of adjusted columns have the count 0."""
+        """Terms of models, by positions; the terms of adjustment columns have the count 0."""
         place = {name: j for j, name in enumerate(self.names)}
         return tuple(term.convert_to_positions(place) for term in self.asked.terms(self.names, self.together))
 
@@ -122,11 +122,11 @@ class AllowedSupports:
 
     @cached_property
     def adjusted_columns(self) -> tuple[int, ...]:
-        """Positions of the adjusted columns, which every model has."""
+        """Positions of the adjustment columns, which every model has."""
         return tuple(j for term in self.terms if not term.count for j in term.columns)
 
     def columns(self, tau: int) -> int:
-        """Return the maximum number of columns of a model of up to tau features, with the adjusted columns."""
+        """Return the maximum number of columns of a model of up to tau features, with the adjustment columns."""
         more = sorted((len(term.columns) - term.count for term in self.selectable), reverse=True)
         return min(tau + sum(more[:tau]) + len(self.adjusted_columns), len(self.names))
 
@@ -215,7 +215,7 @@ class AllowedSupports:
 
 
 def positions(names: Iterable[str], index: Mapping[str, int], adjusted: Iterable[str] = ()) -> tuple[int, ...] | None:
-    """Return the sorted positions of the features of a support, and of the adjusted columns, which it does not name.
+    """Return the sorted positions of the features of a support, and of the adjustment columns, which it does not name.
 
     None if a name is unknown or there twice.
 
@@ -226,7 +226,7 @@ def positions(names: Iterable[str], index: Mapping[str, int], adjusted: Iterable
     index : mapping of str to int
         Positions by name.
     adjusted : iterable of str
-        Names of the adjusted columns.
+        Names of the adjustment columns.
     """
     columns = [index.get(name) for name in (*names, *adjusted)]
     if None in columns or len(set(columns)) < len(columns):

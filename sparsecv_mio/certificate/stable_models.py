@@ -37,7 +37,7 @@ def check_stability(checks: Checks, record: Record, design: Design, level: Enume
     stable, requested = record.stability, record.request.stability is not None
     if stable is None:
         needed = requested and record.status == "proved"
-        checks.require(not needed, "stability", "is null although a weight was requested")
+        checks.require(not needed, "stability", "must be given, because a weight was requested")
         return
     row = find_row(record, record.table)
     if row is None:
@@ -66,15 +66,15 @@ def _check_fields(checks: Checks, record: Record, stable: Stability, row: TableR
     requested = record.request.stability is not None
     chosen = stable.chosen is not None
     needed = requested and record.status == "proved"
-    checks.require(chosen or not needed, "stability.chosen", "is null although a weight was requested")
+    checks.require(chosen or not needed, "stability.chosen", "must be given, because a weight was requested")
     ends = stable.instability_lower, stable.instability_upper
     checks.require_between("stability.instability", stable.instability, *ends)
     decided, proved = row.folds_decided == row.folds, record.refit.proved
     is_exact = decided and proved and stable.instability_upper - stable.instability_lower <= LAST * stable.instability
-    exact = "is true although every fold is solved, the refit is proved and the bounds on the instability agree"
+    exact = "must be false: all folds are solved, the refit is certified, and both bounds on the instability agree"
     for wrong, words in (
-        (not decided and not stable.estimate, "is false although a fold of the pair is not solved"),
-        (not proved and not stable.estimate, "is false although the full-data fit is not proved"),
+        (not decided and not stable.estimate, "must be true, because a fold of the pair is not solved"),
+        (not proved and not stable.estimate, "must be true, because the full-data fit is not certified"),
         (is_exact and stable.estimate, exact),
     ):
         if wrong:  # otherwise the field is only read, because ties decide it
@@ -85,7 +85,7 @@ def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableCho
     """Check that the bounds of the criterion follow from the table and the intervals, and the pair from its bounds."""
     path, weight = "stability.chosen.", chosen.weight
     weights = record.request.stability or ()
-    words = f"is {weight!r}, but {weights[:1]} was requested"
+    words = f"is {weight!r}, but must be the first weight of request.stability"
     checks.require(weight in weights[:1] and weight >= 0.0, f"{path}weight", words)
     words = "must have one interval for each row of the table"
     if not checks.require(len(chosen.intervals) == len(record.table), f"{path}intervals", words):
@@ -110,7 +110,7 @@ def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableCho
     closed = math.isfinite(top) and chosen.upper - chosen.lower <= record.request.gap * top + chosen.allowance
     _models(checks, record, chosen, f"{path}models", weights)
     if chosen.proved:
-        checks.require(closed, f"{path}proved", "is true although upper - lower exceeds the requested gap")
+        checks.require(closed, f"{path}proved", "must be false, because upper - lower exceeds the requested gap")
         first = top <= float(upper.min()) * (1.0 + 2.0 * TIE_RTOL)
         checks.require(first, f"{path}upper", f"another pair has a smaller upper bound than {top!r}")
 
@@ -140,7 +140,7 @@ def _models(checks: Checks, record: Record, chosen: StableChoice, path: str, ask
             top = float(upper[here[0]])
             width = record.request.gap * top + _largest_allowance(record, lower, upper)
             closed = math.isfinite(top) and top - float(lower.min()) <= width
-            words = "is true although the gap of the criterion with this weight exceeds the requested gap"
+            words = "must be false, because the gap of the criterion with this weight exceeds the requested gap"
             checks.require(closed, f"{path}[{i}].proved", words)
     if len(chosen.models) > 1:
         checks.only_read(f"{path}[].support", "not compared with other subsets")

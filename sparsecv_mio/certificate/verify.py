@@ -282,7 +282,7 @@ def _check_restrictions(
     except BadInput as error:
         checks.require(False, place, str(error))
     checks.mark_bounded_fields(f"{place}.")
-    return checks.end_part("restrictions: name features of the data; every support satisfies them")
+    return checks.end_part("restrictions: all their features exist in the data, and every support satisfies them")
 
 
 def _check_reference(checks: Checks, place: str, asked: GridRequest | Side, dataset: Dataset) -> None:
@@ -292,7 +292,7 @@ def _check_reference(checks: Checks, place: str, asked: GridRequest | Side, data
     except BadInput as error:
         checks.require(False, f"{place}.reference", str(error).removeprefix("reference: "))
     checks.mark_bounded_fields(f"{place}.reference")
-    checks.end_part("reference: names at most one level of each factor")
+    checks.end_part("reference: at most one level of each factor is named")
 
 
 def _check_folds(checks: Checks, info: FoldInfo, plan: FoldPlan) -> bool:

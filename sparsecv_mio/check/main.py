@@ -306,7 +306,7 @@ def check_file(proof: str, data: str, mode: str = "fast") -> Proved:
             numbers = f"{proof}.tsv"
             if Path(data).is_file() and Path(numbers).is_file() and not Path(numbers).samefile(data):
                 raise Unreadable(
-                    f"{data} is not a table of the numbers of the proof; give {numbers} instead"
+                    f"{data} is not the table of numbers to which the proof refers; give {numbers} instead"
                 ) from error
             raise
 

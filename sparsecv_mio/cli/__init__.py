@@ -71,9 +71,9 @@ CORE_COMMANDS = {
 }  # with the module of each in this folder
 COMMANDS = {name: f"{__name__}.{module}" for name, module in CORE_COMMANDS.items()} | satellite_commands()
 EXIT_CODES = (
-    "Exit codes: 0 done and certified, 1 a record or a proof is wrong, a task of a batch failed, or the program found "
-    "an internal error, 2 bad input or a limit before any answer, 3 limit reached (bounds valid, answer printed), "
-    "4 backend unavailable, 130 interrupted (answer and record written)."
+    "Exit codes: 0 done and certified; 1 wrong record or proof, failed task of a batch, or internal error; 2 bad "
+    "input, or a limit before any answer; 3 limit reached (bounds valid, answer printed); 4 backend unavailable; 130 "
+    "interrupted (answer and record written)."
 )
 
 

@@ -151,7 +151,7 @@ def near(
     within: str = option("1%", "SHARE", "Maximum relative excess over the best value of each size, such as 1% or "
                                         "0.01. With --by objective and logistic or Poisson loss, the screen also "
                                         "states the excess as a difference in deviance plus penalty."),
-    most: str = option("1000", "N", "Maximum number of models for each size; or all."),
+    most: str = option("1000", "N", "Maximum number of models for each size, or all."),
     by: str | None = None,
     gamma: str | None = option(None, "G", "Ridge weight. [chosen by cross-validation]"),
     tau: str | None = option(None, "LIST", "Model sizes, as in `solve`. [chosen by cross-validation; with --by "
@@ -545,7 +545,7 @@ def warmup() -> int:
     """Compile all numerical code now and store it in the cache, so that later commands start at once.
 
     Without this command, each command compiles the code that it needs at its first use. Compiling all code takes a
-    minute or two. The cache is a folder of the user (in a clone, a folder in the package); the variable
+    few minutes. The cache is a folder of the user (in a clone, a folder in the package); the variable
     NUMBA_CACHE_DIR names another folder.
     """
     begun = time.monotonic()

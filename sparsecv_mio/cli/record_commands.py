@@ -154,8 +154,8 @@ def verify(
     data: DataFile,
     *,
     reading: Given,
-    full: bool = option(False, "", "List every field that is only compared with bounds, and the checks that give "
-                                   "these bounds."),
+    full: bool = option(False, "", "List every field that is not recomputed but only compared with bounds, and "
+                                   "the checks that compute these bounds."),
     quiet: bool = option(False, "", "Print only fields that disagree or could not be verified.", also="-q"),
 ) -> int:  # fmt: skip
     """Check a record against the data.

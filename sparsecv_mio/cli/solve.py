@@ -95,9 +95,9 @@ class SolveRequest:
     nested: int | None = option(
         None, "K",
         "Also estimate the error of the whole procedure by nested CV: repeat it with each of K outer folds held out, "
-        "and score the resulting model on this fold. Groups of rows stay together. Values that --na imputes are "
-        "those of all rows, with --na-within folds of the rows outside the outer fold. The run takes about K times as "
-        "long. [none]",
+        "and score the resulting model on this fold. Groups of rows stay together. The values that --na imputes "
+        "come from all rows; with --na-within folds, from the rows outside the outer fold. The run takes about K times "
+        "as long. [none]",
     )  # fmt: skip
     bootstrap: int | None = option(
         None, "B",

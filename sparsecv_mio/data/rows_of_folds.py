@@ -1,9 +1,9 @@
 """Fold-specific preprocessing: imputation and scaling by the training rows of each fold.
 
 With such preprocessing the same row has different values in different folds. The module therefore builds an expanded
-table with one copy of a row for each distinct version of its values. The module also builds new folds, and each new
-fold uses the copies of the rows that belong to this fold. The rest of the package treats the expanded table like any
-other table (docs/guide/folds_and_scales.md).
+table with one copy of a row for each distinct version of its values. The module also builds the folds of the expanded
+table. A fold uses the copies with the values that its own training rows give. The rest of the package treats the
+expanded table like any other table (docs/guide/folds_and_scales.md).
 
 `Dataset.scales` has the scale of each column for each group of rows; the penalty uses these scales. Group 0 consists of
 the rows of the full data. If columns are scaled within folds, each fold is another group. The numbers in the table are

@@ -28,7 +28,7 @@ Count = TypeVar("Count", int, IntArray)
 class ForcedColumns:
     """Columns in every support, and columns that may be chosen, both ascending.
 
-    A column in every support is forced in or adjusted for. Tau never includes adjusted columns.
+    A column in every support is forced in or adjusted for. Tau never includes adjustment columns.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class ForcedColumns:
 
     @classmethod
     def from_penalty_weights(cls, forced: IntArray, weight: FloatArray) -> ForcedColumns:
-        """Split columns by their penalty weights (q,), which are 0 for adjusted columns alone."""
+        """Split columns by their penalty weights (q,), which are 0 for adjustment columns alone."""
         return cls.from_positions(len(weight), forced, int(np.count_nonzero(weight[forced] == 0.0)))
 
     @cached_property
@@ -89,7 +89,7 @@ class ForcedColumns:
         return max(n_columns - self.n_adjusted, 0)
 
     def n_columns(self, tau: Count) -> Count:
-        """Return the number of columns of a support of `tau` features, with the adjusted columns."""
+        """Return the number of columns of a support of `tau` features, with the adjustment columns."""
         return tau + self.n_adjusted
 
     def size(self, tau: int) -> int:
@@ -497,7 +497,7 @@ class StandardData:
         Parameters
         ----------
         support : int array
-            Positions among the q columns, with the adjusted columns.
+            Positions among the q columns, with the adjustment columns.
         """
         features = np.setdiff1d(support, self.adjusting)
         return tuple(self.dataset.names[j] for j in np.sort(self.columns[features]).tolist())
@@ -508,7 +508,7 @@ class StandardData:
         Parameters
         ----------
         features : iterable of str
-            Names without adjusted columns, which are added.
+            Names without adjustment columns, which are added.
         """
         place = {name: j for j, name in enumerate(self.names)}
         return np.union1d([place[name] for name in features], self.adjusting).astype(np.int64)

@@ -64,7 +64,7 @@ class SideOptions(Restrictions):
         for name in (name for group in self.together for name in group):
             if name in made.adjust:
                 raise BadInput(
-                    f"adjust, together: column {name!r} is in both options, but adjusted columns are in every model; "
+                    f"adjust, together: column {name!r} is in both options, but adjustment columns are in every model; "
                     "remove it from one of the two options"
                 )
         return made

@@ -2,8 +2,8 @@
 
 Half of the rows choose a model by the whole procedure, and the other half tests the terms of this model. The results of
 all splits are combined. The naive p-values of the selected model use the same rows for the choice and for the tests. A
-feature that was selected because its noise fits these rows well then looks significant. The package therefore does not
-compute naive p-values.
+feature may be selected because chance makes it fit these rows well. Such a feature then looks significant. The package
+therefore does not compute naive p-values.
 
 In split b of B, some rows choose a model with m_b terms, and the other rows test each of its terms without a ridge
 penalty. The p-value of term j is `p_jb = min(1, m_b p)` if the model contains the term, and 1 otherwise. Let
@@ -38,10 +38,10 @@ freedom are those of the scaled chi-squared distribution with this mean and vari
 be the smallest number of degrees of freedom of these columns, and W the Wald statistic. Then `(df - q + 1) W / (df q)`
 is compared with the F distribution with q and `df - q + 1` degrees of freedom (Hotelling).
 
-**Test of a factor.** The hypothesis is that all levels of the factor have the same coefficient. The test omits levels
-without rows in the half that tests. The test also omits levels that one row or group determines, and the level
+**Test of a factor.** The hypothesis is that the coefficients of all levels of the factor are equal. The test omits
+levels without rows in the half that tests. The test also omits levels that one row or group determines, and the level
 `(missing)`, whose few rows would take most degrees of freedom. The fit still has coefficients for the omitted levels
-with rows. The tested hypothesis is that all other levels have the same coefficient. The hypothesis about the factor
+with rows. The tested hypothesis is that the coefficients of all other levels are equal. The hypothesis about the factor
 implies the tested hypothesis, so the test is valid.
 """
 
@@ -179,7 +179,7 @@ def test_terms(
     terms : sequence of sequences of str
         Columns of each term of the model.
     adjusted : sequence of str
-        Adjusted columns, which the model contains without a test.
+        Adjustment columns, which the model contains without a test.
     loss : Loss
         Loss of the model.
     has_intercept : bool
@@ -213,7 +213,7 @@ def test_terms(
 def _make_columns(
     rows: Dataset, terms: Sequence[Sequence[str]], adjusted: Sequence[str], has_intercept: bool
 ) -> tuple[FloatArray, list[list[int]]]:
-    """Return the intercept, the adjusted columns and the columns of the terms, and the tested places of each term.
+    """Return the intercept, the adjustment columns and the columns of the terms, and the tested places of each term.
 
     Columns are centred if there is an intercept, because a large mean would hide their variation from the checks.
     Levels of a factor without rows are left out, and the most frequent one if the intercept and the other levels

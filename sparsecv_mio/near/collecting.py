@@ -56,7 +56,7 @@ class WholeTerms:
     first : (q,) int array
         First column of the term of each column.
     adjusted : int array
-        Adjusted columns, which are in every support and do not count.
+        Adjustment columns, which are in every support and do not count.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class WholeTerms:
         return np.unique(self.first[support]) if self.has_multicolumn_terms else support
 
     def count(self, support: IntArray) -> int:
-        """Return the number of terms to which some columns belong, without adjusted columns."""
+        """Return the number of terms to which some columns belong, without adjustment columns."""
         return len(np.setdiff1d(self.names(support), self.adjusted))
 
     def columns(self, names: Iterable[int]) -> IntArray:
@@ -95,7 +95,7 @@ class WholeTerms:
         return np.flatnonzero(np.isin(self.first, chosen)).astype(np.int64) if self.has_multicolumn_terms else chosen
 
     def most_columns(self, tau: int) -> int:
-        """Return the maximum number of columns of tau terms, with the adjusted columns."""
+        """Return the maximum number of columns of tau terms, with the adjustment columns."""
         widths = np.bincount(np.delete(self.first, self.adjusted))
         return int(np.sort(widths)[::-1][:tau].sum()) + len(self.adjusted)
 

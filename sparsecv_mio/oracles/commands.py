@@ -97,7 +97,7 @@ def iacv(
     table: Given,
     loss: str = option("logistic", "WORD", "Loss: logistic (the two values of the target become -1 and +1), squared "
                        "(y - x'b)^2, or poisson.", IACV_LOSSES),
-    penalty: str = option("ridge", "WORD", "Penalty: ridge (or l2), sum b_j^2, or l1, sum |b_j| (proxgd only).",
+    penalty: str = option("ridge", "WORD", "Penalty: ridge or l2 (sum b_j^2), or l1 (sum |b_j|; only --solver proxgd).",
                           read=parse.model_word(IACV_PENALTIES, "--penalty"), also="--reg"),
     solver: str = option("gd", "WORD", "Solver: gd, sgd or proxgd. A step of sgd uses the losses of its batch and the "
                                        "full "
@@ -356,7 +356,7 @@ def loocv(
         *describe_model(chosen),
         ("leave-one-out errors", f"{answer.errors} of {n} ({100 * (answer.errors / n):.2f}%{unknown})"),
         ("bounds of one fit", f"between {low} and {high}; {numbers['open']} rows without a certified sign"),
-        ("trainings", f"{answer.trainings} of {n}; {numbers['certain']} signs certified"),
+        ("trainings", f"{answer.trainings} of {n} rows; {numbers['certain']} rows with a certified sign"),
         ("time", f"{numbers['seconds']:.3g} s ({times})"),
     ]
     return deliver_report(

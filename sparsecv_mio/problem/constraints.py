@@ -25,7 +25,7 @@ class SideConstraints:
     forced_in, forced_out : tuple of int
         Columns in every support, and in no support.
     terms : tuple of Term
-        Terms of several columns, which are included together, and adjusted columns, whose count is 0; `at_most` and
+        Terms of several columns, which are included together, and adjustment columns, whose count is 0; `at_most` and
         `parents` name the first column of a term that counts once.
     at_most : tuple of (int, tuple of int)
         Limits `(k, columns)`: at most k of these columns.
@@ -114,7 +114,7 @@ class SideConstraints:
         return len(chosen) - sum(max(len(chosen.intersection(term.columns)) - term.count, 0) for term in self.terms)
 
     def feature_counts(self, q: int) -> FloatArray:
-        """Return (q,) numbers of features: 0 for an adjusted column and all but the first column of a factor, else 1.
+        """Return (q,) numbers of features: 0 for an adjustment column and all but the first column of a factor, else 1.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class SideConstraints:
         return counts
 
     def columns(self, tau: int) -> int:
-        """Return the maximum number of columns of a support of tau features, with the adjusted columns."""
+        """Return the maximum number of columns of a support of tau features, with the adjustment columns."""
         more = sorted((len(term.columns) - term.count for term in self.terms if term.count), reverse=True)
         return tau + sum(more[:tau]) + sum(len(term.columns) for term in self.terms if not term.count)
 

@@ -117,7 +117,8 @@ def refuse_unsupported_record(record: Record | PathRecord | FitRecord, dataset: 
     refuse_options(restrictions, dataset.weights, record.loss, record.data.class_weight, obstacle)
     if isinstance(record, Record) and record.status != "proved":
         raise OutOfTime(
-            "--proof: no proof is written, because the search ended before the pair was certified; give higher limits"
+            "--proof: no proof is written, because the search ended before the pair was certified; give a longer time "
+            "limit"
         )
     used = standardize(dataset, record.data.scale, record.data.intercept).columns
     others = np.setdiff1d(np.arange(dataset.p), used)
@@ -176,7 +177,7 @@ class BestProof:
                 if row.lower <= 0.0 < row.objective * (1.0 - CROSSING_RTOL):
                     raise OutOfTime(
                         f"--proof: no proof is written, because tau = {tau} at gamma = {gamma:g} has no bound yet; "
-                        "give higher limits"
+                        "give a longer time limit"
                     )
                 proved = row.lower >= row.objective * (1.0 - CROSSING_RTOL)
                 above[min(tau, chosen.q)] = row.objective * (1.0 + KEEP_RTOL) + 2.0 * lost if proved else row.lower

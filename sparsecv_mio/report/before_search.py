@@ -101,8 +101,8 @@ def _findings(inspection: Inspection) -> list[str]:
         f"{abbreviate_list(unread)}: some values are not numbers, so --drop must leave the column out; to keep a "
         "column, correct these values as its notes say": unread,
         f"{n_repeated:,} {'row repeats' if n_repeated == 1 else 'rows repeat'} an earlier row; remove copies of one "
-        "observation, because random folds would train on one copy and predict the other, so that the CV error "
-        "would be too small": n_repeated,
+        "observation. Random folds would train on one copy and predict the other, so that the CV error would be too "
+        "small": n_repeated,
         "standard deviations of columns differ by a factor of more than a million; keep the default --scale "
         "length": spreads and max(spreads) > 1e6 * min(spreads),
         "correlations were not computed, because there are more than "
@@ -143,8 +143,8 @@ def _size_and_hope(inspection: Inspection, loss: Loss) -> tuple[str, str]:
     size += f"{len(gammas) * len(sizes) * inspection.folds:,} subproblems"
     if inspection.p > inspection.levels_together > 0:
         size += (
-            f"; each level of a text column counts as a feature: {FACTORS_TOGETHER} (slower) makes all levels of a "
-            f"column enter a model together, as one of {inspection.levels_together} features"
+            f"; each level of a text column counts as a feature: to count each text column as one feature "
+            f"({inspection.levels_together} features in total; slower), use {FACTORS_TOGETHER}"
         )
     squares = loss.is_quadratic
     if IMPUTED_WITHIN in inspection.options and not squares and inspection.folds > MANY_LONE_FOLDS:

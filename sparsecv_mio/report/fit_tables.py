@@ -134,7 +134,7 @@ def _explain_glm_measures(console: Console, fits: Sequence[GlmCriteria], record:
 
 
 def _print_ratios(console: Console, rows: Sequence[PathRow], record: PathRecord, data: Dataset | None) -> None:
-    """Print odds or rate ratios, one row for each size, adjusted features last."""
+    """Print odds or rate ratios, one row for each size, adjustment columns last."""
     if not (word := record.loss.target.ratio):
         return
     say(console, f"{word}s of the features", style="bold")

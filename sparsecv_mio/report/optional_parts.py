@@ -223,7 +223,7 @@ def _describe_inference(record: Record, found: inference_parts.Inference) -> Dra
     if untested := list_untested_terms(record):
         lines.append(f"terms that the other half cannot test (their p-value is then 1): {', '.join(untested)}")
     if missing := find_missing_levels(record):
-        lines.append(f"tested without the level (missing): {join_names(missing)}")
+        lines.append(f'tested without their level "(missing)": {join_names(missing)}')
     caption = (
         f"P-values over all splits, median estimates, and intervals of level {level} for all coefficients together, "
         "given that the model contains the term. An interval has the values that the combined tests do not reject, "

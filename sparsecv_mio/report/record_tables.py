@@ -219,7 +219,8 @@ def _error_lines(record: records.Record) -> list[str]:
     lines = [f"CV error {error} ({record.loss.target.cv_error}{spread}); on held-out rows {record.accuracy_line()}"]
     if record.classes is not None:
         lines.append(
-            f"only the log loss is certified; the model predicts the probability of {record.classes.positive!r}"
+            "of these measures, only the log loss is certified; the model predicts the probability of "
+            f"{record.classes.positive!r}"
         )
         if record.data.offset is None and record.null_error is not None:
             share = f"{100.0 * record_words.larger_class(record.null_error):.1f}%"

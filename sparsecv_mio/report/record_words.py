@@ -318,15 +318,15 @@ def _change(record: Record, stable: Stability, data: Dataset | None) -> str:
     """Return a line on the fold that changes the losses of rows most when it is held out."""
     value = mark_estimate(format_number(stable.instability, 4), stable.estimate)
     losses, loss = record.loss.target.losses, record.loss.target.row_loss
-    share = f", {100.0 * stable.instability / record.cv_error:.0f}% of the CV error" if record.cv_error > 0.0 else ""
-    share = f" (absolute values{share})"
+    share = f" ({100.0 * stable.instability / record.cv_error:.0f}% of the CV error)" if record.cv_error > 0.0 else ""
     ends = f"; this change is certified in {format_interval(stable.instability_lower, stable.instability_upper, 4)}"
     if stable.instability == 0.0 and not stable.estimate:
         return f"most influential fold: none; holding out a fold does not change the {losses}"
     name = fold_name(record.folds.spec, data, stable.fold) if data is not None else ""
     which = f"fold {stable.fold + 1} of {record.folds.k:,}{f' ({name})' if name else ''}"
     rows = "only on the rows before it" if is_in_time_order(record) else "without its rows"
-    change = f"refitting the model {rows} changes the {loss} of a {record.data.unit_of_errors} by {value} on average"
+    change = f"refitting the model {rows} changes the {loss} of a {record.data.unit_of_errors} by {value} on average, "
+    change += "in absolute value"
     return f"most influential fold: {which}; {change}{share}{ends if stable.estimate else ''}"
 
 
@@ -751,5 +751,5 @@ def _compare_with_folds(counts: Mapping[str, int], model: set[str], k: int, fitt
             features, verb = several(len(model), unit), "is" if n_common == 1 else "are"
             common = f"{n_common} of the {features} of this model {verb} selected by all {fitted}"
     clauses = [f"{common}, {abbreviate_list(some)}" if some else common]
-    clauses += [f"also selected, but not in this model: {abbreviate_list(besides)}"] if besides else []
+    clauses += [f"other selected {unit}s: {abbreviate_list(besides)}"] if besides else []
     return "; ".join(clauses)

@@ -28,9 +28,9 @@ MIOs of a backend                       unknown, depends on the backend
 ======================================  ===============================================================================
 
 The relative gap of the grid is `(ceiling - floor) / ceiling`, where `floor` is the smallest lower bound of a pair (tau,
-gamma) and `ceiling` the smallest upper bound. The gap is 1 before any bound is known. A pair is excluded as soon as
-its lower bound is at least the ceiling minus the requested gap. `ruled_out` counts the open subproblems of excluded
-pairs, which may still be solved later.
+gamma) and `ceiling` the smallest upper bound. The gap is 1 before any bound is known. A pair is excluded as soon as its
+lower bound is at least the ceiling minus the requested gap. `ruled_out` counts the open subproblems of excluded pairs.
+These subproblems may still be solved later.
 """
 
 from __future__ import annotations

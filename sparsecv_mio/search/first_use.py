@@ -203,7 +203,7 @@ def compile_kernels_once(
     if check is not None:
         check()
     begin = time.monotonic()
-    words = f"{COMPILING}: about {needs.seconds:.0f} s on an idle core, not part of a time limit"
+    words = f"{COMPILING}: about {needs.seconds:.0f} s on an idle core, not counted in a time limit"
     if _under_way:
         pass  # announced by the purpose whose tiny run this is
     elif progress is not None:

@@ -94,10 +94,10 @@ class GridSearch(Watched):
     def turns(self) -> Iterator[None]:
         """Search for one goal after the other; every turn leaves a valid state.
 
-        All orders of the plan serve the certified choice. Once the orders before the last one have ended, a part of a
-        time limit is reserved for the model of the full data, and the last order begins. The pair of the
+        All search orders of the plan serve the certified choice. Once the orders before the last one have ended, a part
+        of a time limit is reserved for the model of the full data, and the last order begins. The pair of the
         one-standard-error rule comes next if it is requested, then the model of the full data at the pair to report.
-        The last order then uses the remaining time. Other goals and estimates of open pairs come last.
+        The last order is then followed for the remaining time. Other goals and estimates of open pairs come last.
         """
         deadline, plan, last = self.context.deadline, self.plan, self.plan.orders[-1]
         choice: SearchGoal = AllPairs() if plan.solves_all else CertifiedChoice()

@@ -2,11 +2,12 @@
 
     goal -> order -> steps -> executor -> findings -> writer -> state
 
-A *source* is a bounding method, and a *step* is a unit of the work of a source. An *order* reads the state of the
-search and yields the next steps. The executor runs the steps in the thread of the loop, in other threads, or on the
-workers of a cluster. A step returns its findings and does not change the state. Only the method `Writer.take` changes
-the state: it stores the findings, and calls the source of the step to count the attempts of this source. Because steps
-do not change the state, a source needs no code for records and checkpoints, and runs are reproducible.
+A *source* is a bounding method, and a *step* is a unit of the work of a source. A *search order* (short: order) is a
+function that chooses the next steps from the state of the search. The executor runs the steps in the thread of the
+loop, in other threads, or on the workers of a cluster. A step returns its findings and does not change the state. Only
+the method `Writer.take` changes the state: it stores the findings, and calls the source of the step to count the
+attempts of this source. Because steps do not change the state, a source needs no code for records and checkpoints, and
+runs are reproducible.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ class Plan:
     # fmt: off
     # the request
     orders: tuple[str, ...] = _setting(("first_answers", "winner_first"), "names", "all",
-        "orders of the search, used one after the other")
-    order_of_pairs: str = _setting("given_pairs", "name", "all", "order used if the goal is not a certified choice")
+        "search orders (schedules of steps), used one after the other")
+    order_of_pairs: str = _setting("given_pairs", "name", "all", "search order unless the goal is the certified choice")
     n_threads: int = _setting(1, "threads", "all", "number of threads (--threads)")
     solver: str = _setting(NATIVE, "name", "full-data trees, subproblem trees",
         "solver of the MIO problems (--backend); bounds of an external solver are assumed correct up to 2e-6 of the "
@@ -75,7 +75,7 @@ class Plan:
     waits_for_all: bool = _setting(False, "-", "all",
         "wait for the steps of all threads, so that a run can be repeated exactly")
     steps_of_turn: int = _setting(16, "steps", "all",
-        "maximum number of steps on one thread, or of searches in a step, before the order reads the state again")
+        "maximum number of steps on one thread, or of local searches in a step, that are chosen from one state")
     solves_all: bool = _setting(False, "-", "all", "solve every subproblem (--method grid)")
     solves_subproblems: bool = _setting(True, "-", "all", "solve subproblems (every method except bounds)")
     sources_off: tuple[str, ...] = _setting((), "names", "all", "bounding methods that --sources switches off")
@@ -92,43 +92,43 @@ class Plan:
 
     # bounding methods that are used
     searches_folds_first: bool = _setting(False, "-", "first_answers, subproblem trees, supports in folds",
-        f"run the local search in single folds before any bound (more than {SMALL} columns; with logistic and Poisson "
-        f"loss only with fewer than {MIN_ROWS_OF_COLUMN} rows per column and at most {FEW_FOLDS} folds)")
+        f"run the local search in single folds before any bound (with more than {SMALL} columns; with logistic and "
+        f"Poisson loss only with fewer than {MIN_ROWS_OF_COLUMN} rows per column and at most {FEW_FOLDS} folds)")
     searches_folds_of_pair: bool = _setting(False, "-", "winner_first",
         "run the local search in every fold of a pair before the tree of this fold (only if the search uses neither "
         "held-out lists nor fold relaxations)")
     searches_all_folds: bool = _setting(False, "-", "first_answers, fold searches",
         f"run the local search in all folds, which exchange supports (up to {FEW_FOLDS} folds; up to "
-        f"{MANY_FOLDS_BY_ROWS} for fits from the rows)")
+        f"{MANY_FOLDS_BY_ROWS} with very many columns)")
     samples_folds: bool = _setting(False, "-", "fold samples",
-        f"run the local search in a sample of the folds (more than {FEW_FOLDS} folds)")
+        f"run the local search in a sample of the folds (with more than {FEW_FOLDS} folds)")
     holds_out: bool = _setting(False, "-", "first_answers", "fit each support of the full data in all folds at once")
     lists_held_out: bool = _setting(False, "-", "first_answers, winner_first",
-        f"use lists of near-optimal supports for all folds (at least {FEWEST_FOLDS} folds that score all rows)")
+        f"use lists of near-optimal supports for all folds (if at least {FEWEST_FOLDS} folds score all rows)")
     leaves_folds_out: bool = _setting(False, "-", "by_size, first_answers, together",
-        f"derive the fits of all folds from full-data fits (at least {FEWEST_FOLDS} folds of at most {LARGEST_FOLD} "
-        f"rows, at most {PATH_TREE_COLUMNS} columns)")
+        f"derive the fits of all folds from full-data fits (with at least {FEWEST_FOLDS} folds of at most "
+        f"{LARGEST_FOLD} rows each, and at most {PATH_TREE_COLUMNS} columns)")
     relaxes_full_data: bool = _setting(False, "-", "first_answers, first_supports",
         "bound all sizes by relaxations of the full data before any branch and bound (with logistic and Poisson loss "
         f"up to {SMOOTH_COLUMNS} columns)")
     relaxes_folds: bool = _setting(False, "-", "fold relaxations",
-        "solve relaxations of folds, which take less time than MIO problems, before MIO problems")
+        "solve relaxations of folds before MIO problems, because a relaxation takes less time")
     relaxations_at_once: int = _setting(1, "relaxations", "fold relaxations",
         f"number of fold relaxations in a step (8 with more than {FEW_FOLDS} folds: each relaxation is then fast)")
     grows_roots: bool = _setting(False, "-", "fold roots",
         "take supports from the roots of fold trees if no relaxation gives supports")
     root_nodes: int = _setting(0, "nodes", "fold roots",
-        "node limit of the root of a fold tree; under restrictions, a few nodes solve most subproblems")
+        "node limit of the trees of `grows_roots`; with restrictions, a few nodes solve most subproblems")
     encloses_folds: bool = _setting(False, "-", "enclosures",
         f"bound held-out losses by balls around the ridge fits of folds (order `by_size`, at most {MANY} columns)")
     weighs_held_out: bool = _setting(False, "-", "weighted relaxations, winner_first",
-        f"solve relaxations with weighted held-out rows (logistic and Poisson loss, at most {FEW_FOLDS} folds)")
+        f"solve relaxations with weighted held-out rows (logistic and Poisson loss with at most {FEW_FOLDS} folds)")
     grows_weighted_trees: bool = _setting(False, "-", "weighted trees",
         f"grow trees with weighted held-out rows (order `by_size`, at most {MANY} columns)")
     bounds_reported: bool = _setting(False, "-", "all",
-        "after a limit, compute bounds for every fold of the reported pair, without branch and bound")
+        "after a limit is reached, compute bounds for the folds of the reported pair, without branch and bound")
     reported_folds: int = _setting(FOLDS_ONE_BY_ONE, "folds", "all",
-        "maximum number of folds of the reported pair for which bounds are computed after a limit")
+        "after a limit is reached, bounds are computed if at most this number of folds of the reported pair have none")
 
     # sizes of steps
     first_full_nodes: int = _setting(0, "nodes", "by_size, first full-data trees, together",
@@ -142,37 +142,37 @@ class Plan:
     max_tries: int = _setting(30, "trees", "all",
         "maximum number of trees of a subproblem; the last of them has no node limit")
     look_nodes: int = _setting(FIRST_LOOK, "nodes", "by_size, full-data trees, together",
-        "node limit of the short full-data trees at every pair")
+        "node limit of the short full-data tree of each pair")
     slice_seconds: float = _setting(np.inf, "seconds", "by_size, full-data trees, together",
         f"maximum time of a step ({SLICE_SHARE:.0%} of a time limit)")
     full_data_folds: int = _setting(1, "folds", "full-data trees",
-        "ratio of the node limit of a full-data tree to that of a fold tree (at most 8, from timings)")
+        "ratio of the node limit of a full-data tree to that of a fold tree (at most 8, chosen by timings)")
     list_folds: int = _setting(8, "folds", "held-out lists",
-        "ratio of the node limit of the tree of a list to that of a fold tree (from timings)")
+        "ratio of the node limit of the tree of a list to that of a fold tree (chosen by timings)")
     relaxed_stride: int = _setting(4, "sizes", "full-data relaxations",
-        "relaxations are solved for every n-th size only; a relaxation also bounds all smaller sizes")
+        "distance between the sizes for which relaxations are solved; a relaxation also bounds all smaller sizes")
     tried_supports: int = _setting(SUPPORTS_TRIED, "supports", "left-out trees",
         "maximum number of supports of a size that are tried in every fold")
     first_weighted_nodes: int = _setting(FIRST_LOOK // ROUND_GROWTH, "nodes", "weighted trees",
         "node limit of the first tree with weighted held-out rows")
     max_weighted_tries: int = _setting(3, "trees", "weighted trees",
-        "maximum number of weighted trees of a subproblem; one more tree would have 65,536 nodes")
+        "maximum number of weighted trees of a subproblem; a further tree would have 65,536 nodes")
     least_missing: float = _setting(0.05, "share", "weighted trees",
-        "a fold gets a weighted tree only if its bound may rise by more than this share of the rise that excludes the "
-        "pair")
+        "minimum distance from the lower bound of a fold to its estimated held-out error, as a share of the rise "
+        "requested for the pair; below this minimum, the fold gets no weighted tree")
     near_best: float = _setting(0.25, "share", "weighted trees",
-        "a fold gets its weighted tree later if the expected rise of its bound per node is at most this share of the "
-        "largest expected rise")
+        "minimum possible rise of the lower bound of a fold per node, as a share of the largest such rise of all "
+        "folds; below this minimum, the weighted trees of the fold come later")
 
     # the orders `together` (which `by_size` uses too) and `first_supports`
     cheap_nodes: int = _setting(UNLIMITED, "nodes", "by_size, together",
-        "number of nodes of the first full-data trees above which pairs are excluded before trees of all folds (up to "
-        f"{SMALL} columns and {MANY_FOLDS:,} folds, and only the choice is requested)")
+        "if the first full-data trees have more nodes, bounds that may exclude pairs come before trees of folds (with "
+        f"at most {SMALL} columns and {MANY_FOLDS:,} folds, if only the choice is requested)")
     bounds_before_trees: bool = _setting(False, "-", "by_size, together",
-        f"bound all folds, to exclude pairs, before any tree (more than {SMALL} columns, at most {MANY_FOLDS:,} folds, "
-        "and only the choice is requested)")
+        "compute bounds on all folds, which may exclude pairs, before any tree (with more than "
+        f"{SMALL} columns and at most {MANY_FOLDS:,} folds, if only the choice is requested)")
     looks_first: bool = _setting(False, "-", "by_size, together",
-        f"begin with short trees at all gammas (more than {SMALL} columns, and a time limit)")
+        f"begin with short full-data trees at all gammas (with more than {SMALL} columns and a time limit)")
     first_trees_share: float = _setting(0.6, "share", "by_size, together",
         "share of a time limit after which no pair gets its first full-data tree, if an answer is known")
     search_share: float = _setting(0.4, "share", "fold samples, fold searches",
@@ -184,38 +184,41 @@ class Plan:
     winner_share: float = _setting(0.5, "share", "by_size",
         "maximum share of the remaining time that the next trees of the pair with the best estimate may take")
     excluded_share: float = _setting(0.5, "share", "by_size",
-        "the pair with the best estimate comes first if solving it may exclude this share of the other pairs")
+        "the pair with the best estimate comes first if its solution may exclude this share of the other open pairs")
     winner_growth: int = _setting(2, "ratio", "by_size",
         "ratio of the node limits of successive trees of the pair with the best estimate")
     proof_share: float = _setting(0.4, "share", "by_size, together",
-        "share of a time limit after which steps raise the smallest lower bounds, unless a proof fits into the rest")
+        "share of a time limit after which steps raise the smallest lower bounds, unless a proof is expected in time")
     raised_share: float = _setting(0.2, "share", "all",
-        "rise of the smallest lower bounds that the steps of this phase aim for, as a share of the gap")
+        "rise of the smallest lower bounds that the phase `weakest` requests, as a share of upper - lower of the grid")
     near_share: float = _setting(0.5, "share", "by_size, together",
-        "a step works on pairs whose lower bound exceeds the smallest one by at most this share of the rise of "
-        "`raised_share`")
+        "the phase `weakest` raises the pairs whose lower bounds exceed the smallest one by at most this share of the "
+        "rise of `raised_share`")
     compared_steps: int = _setting(8, "steps", "by_size, together",
-        "maximum number of steps of each bounding method that are compared")
+        "maximum number of steps of each bounding method that the phase `weakest` compares")
 
     # the orders `first_answers` and `winner_first`
     initial_share: float = _setting(0.05, "share", "first_answers",
-        "share of a time limit after which initial supports are not improved")
+        "share of a time limit after which initial supports are no longer improved")
     single_sizes: tuple[int, ...] = _setting((), "sizes", "first_answers",
-        "sizes with one possible support, whose folds are bounded first")
+        "sizes that allow only one support; their folds get bounds first")
     max_rises: int = _setting(3, "sizes", "first_answers",
-        "local search in folds ends once the estimate has risen for this number of successive sizes")
+        "number of successive sizes without a smaller estimate after which the local search in folds ends")
     open_share: float = _setting(0.5, "share", "winner_first",
-        "share of the gap that the pair with the best estimate may leave open before other pairs come first")
+        "other pairs come first once the gap of the pair with the best estimate is at most this share of `gap`")
     weighted_pairs: int = _setting(0, "pairs", "winner_first",
-        "number of open pairs above which fits at every held-out weight and gamma come before work on single pairs")
+        "number of open pairs above which the weighted relaxations of all folds come before steps for single pairs")
     choice_share: float = _setting(0.5, "share", "winner_first",
-        "share of a time limit for the pair with the best estimate; after it, steps raise the smallest lower bounds")
+        "share of a time limit after which steps raise the smallest lower bounds, if these bounds leave a larger part "
+        "of the gap than the pair with the best estimate")
     weakest_share: float = _setting(0.02, "share", "winner_first",
-        "a pair is one of the weakest if its lower bound exceeds the smallest one by at most this share of the gap")
-    rise_share: float = _setting(0.1, "share of the upper bound", "full-data trees, winner_first",
-        "minimum rise of a lower bound that a full-data tree or a list aims for")
+        "after `choice_share` of a time limit, steps raise the pairs whose lower bounds exceed the smallest one by at "
+        "most this share of its distance to the bound that excludes a pair (without held-out lists)")
+    rise_share: float = _setting(0.1, "share", "full-data trees, winner_first",
+        "minimum rise of the lower bound of a pair that steps request: from a full-data tree, as a share of the rise "
+        "that is needed; from held-out lists, as a share of the smallest upper bound")
     late_growth: float = _setting(2.0, "ratio", "winner_first",
-        "factor by which lists are to raise the smallest lower bound near the end of a time limit")
+        "factor by which held-out lists are to raise the smallest lower bound after `choice_share` of a time limit")
     # fmt: on
 
     @classmethod
@@ -298,10 +301,10 @@ class Plan:
         return replace(self, bounds_before_trees=True, looks_first=has_limit and not by_size)
 
     def _adapt_to_method(self, context: Context, full: FoldProblem) -> Plan:
-        """Return the plan with the order of the method.
+        """Return the plan with the search orders of the method.
 
-        The plan is unchanged if its own order is requested without a solver or a budget. Otherwise MIOs are counted:
-        each subproblem is solved by one MIO.
+        The plan is unchanged if its own search orders are requested without a solver or a budget. Otherwise MIOs are
+        counted: each subproblem is solved by one MIO.
         """
         request, restricted = context.request, bool(context.data.restrictions.side_constraints)
         solver, budget, method = request.backend or NATIVE, request.mio_budget, request.method_used

@@ -107,7 +107,7 @@ class Step:
         return tuple(self.sizes[self.taus.index(t)] for t in taus)
 
     def has_common_target(self, other: Step) -> bool:
-        """Return True if another step of the same source works on some of the same targets."""
+        """Return True if another step of the same source covers some of the same targets."""
         if self.source != other.source or not (self.folds == other.folds or set(self.folds) & set(other.folds)):
             return False
         if isinstance(self, PairsStep) and isinstance(other, PairsStep):
@@ -115,7 +115,7 @@ class Step:
         return self.gamma == other.gamma and bool(set(self.taus) & set(other.taus))
 
     def covers(self, gamma: int, tau: int) -> bool:
-        """Return True if the step works on a pair, given by index."""
+        """Return True if the step covers a pair, given by index."""
         return self.gamma in (-1, gamma) and tau in self.taus
 
 
@@ -150,7 +150,7 @@ class PairsStep(Step):
             yield g, tuple(np.flatnonzero(self.wanted[g]).tolist()), self.starts.get(g, self.warm_starts)
 
     def covers(self, gamma: int, tau: int) -> bool:
-        """Return True if the step works on a pair, given by index."""
+        """Return True if the step covers a pair, given by index."""
         return bool(self.wanted[gamma, tau])
 
 
@@ -185,7 +185,7 @@ class StepClock:
 
 
 def idle_steps(steps: Iterable[Step], running: Sequence[Step]) -> Iterator[Step]:
-    """Yield the steps whose targets no running step works on."""
+    """Yield the steps whose targets no running step covers."""
     return (step for step in steps if not any(step.has_common_target(running_step) for running_step in running))
 
 

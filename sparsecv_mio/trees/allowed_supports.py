@@ -53,7 +53,7 @@ class Family:
     q : int
         Number of columns.
     tau : int
-        Maximum number of features: a factor counts as one, an adjusted column does not count.
+        Maximum number of features: a factor counts as one, an adjustment column does not count.
     constraints : SideConstraints
         Side constraints; their boxes are ignored.
 
@@ -68,7 +68,7 @@ class Family:
     whole : list of int
         For each column, the columns of its factor; the column alone if it belongs to no factor.
     first : int
-        Columns that are counted: the first one of each factor, and all others except adjusted columns.
+        Columns that are counted: the first one of each factor, and all others except adjustment columns.
     need : list of int
         For each column, all columns that must be chosen with it: itself, its parents and their parents.
     one_of : list of (int, int)

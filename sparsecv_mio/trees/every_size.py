@@ -374,7 +374,7 @@ def solve_path(
     problem : SparseProblem
         Problem of one training set; its forced columns are in every support.
     taus : sequence of int
-        Numbers of features, `0 <= tau`, without adjusted columns; they may exceed the number of useful columns.
+        Numbers of features, `0 <= tau`, without adjustment columns; they may exceed the number of useful columns.
     warm_starts : iterable of int arrays
         Initial supports.
     node_limit : int

@@ -135,7 +135,7 @@ class GlmSubsets:
         return subsets
 
     def n_columns(self, tau: int) -> int:
-        """Return the maximum number of columns of a support of some features, with the adjusted columns."""
+        """Return the maximum number of columns of a support of some features, with the adjustment columns."""
         widths = sorted(map(len, self.terms), reverse=True)
         return self.fits.choice.n_columns(sum(widths[:tau]) if self.terms else tau)
 
@@ -193,7 +193,7 @@ class GlmSubsets:
         Parameters
         ----------
         taus : sequence of int
-            Numbers of features without adjusted columns, at least the number of other forced columns.
+            Numbers of features without adjustment columns, at least the number of other forced columns.
         warm_starts : iterable of int arrays
             Initial supports.
         node_limit : int
@@ -239,7 +239,7 @@ class GlmSubsets:
         Parameters
         ----------
         tau : int
-            Number of features, without adjusted columns.
+            Number of features, without adjustment columns.
         wanted : Listing
             List that takes the supports; its level may fall during the run.
         is_expired : callable
@@ -312,7 +312,7 @@ class GlmSubsets:
         Parameters
         ----------
         tau : int
-            Number of features, without adjusted columns; some support of at most this many has F at most `upper`.
+            Number of features, without adjustment columns; some support of at most this many has F at most `upper`.
         upper : float
             Upper bound on F.
         X, y : (m, p), (m,) arrays
@@ -346,7 +346,7 @@ class GlmSubsets:
         Parameters
         ----------
         tau : int
-            Number of features, without adjusted columns; some support of at most this many has F at most `objective`.
+            Number of features, without adjustment columns; some support of at most this many has F at most `objective`.
         objective : float
             Maximum F.
         is_expired : callable

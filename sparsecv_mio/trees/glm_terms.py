@@ -35,7 +35,7 @@ class TermSearch(SizeSearch):
     fits : GlmFits
         Fits to the training rows.
     terms : tuple of tuple of int
-        Columns of each term; adjusted columns are forced and belong to no term.
+        Columns of each term; adjustment columns are forced and belong to no term.
     tau : int
         Number of terms of a support.
     is_expired : callable

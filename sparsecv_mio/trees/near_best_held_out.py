@@ -14,7 +14,7 @@ lists are sufficient.
 
 For an upper bound on h_N, choose a number `level`. Let `loss_of_all` be an upper bound on the loss of the rows N at all
 points with F of at most `level`. Let `loss_of_fits` be an upper bound on the loss of the rows N at all fits of the
-given size with F of at most `level`. Consider the fit with the objective u_N on the other rows. Suppose that F is below
+given size with F of at most `level`. Consider a fit whose objective on the other rows is u_N. Suppose that F is below
 `level` at this fit, and that `u_N + loss_of_all` is below `level`. Then F is below `level` at the optimum of the fold.
 Otherwise F would be equal to `level` at some point of the segment from this fit to the optimum. The objective without N
 is convex, so it is at most u_N at this point. The loss is at most `loss_of_all`, so F is below `level`, a

@@ -10,15 +10,15 @@ cutoff. Second, the fit on all columns of the node is the fit of one of its supp
 fit would raise the objective above the cutoff. In the second case, all supports of the node with an objective of at
 most the cutoff have the same fit.
 
-If rounding errors exceed every bound, because columns are collinear up to rounding, no node is pruned. All supports are
-then candidates, which are compared by refits from the rows.
+If no bound on the rounding errors is valid, because columns are collinear up to rounding, no node is pruned. All
+supports are then candidates, which are compared by refits from the rows.
 
 If the rounding errors of the moments are large, the computed sign of a coefficient may be wrong. A column with the
 computed coefficient zero may be active if a coefficient of any sign would lower the objective by at most the margin for
-rounding. A column that is computed to be active may be zero if dropping it costs at most this margin. The two
-statements follow from the convexity of the objective, since the computed objective differs from the exact objective by
-at most half of the margin at every point. All choices of the columns that may be active or zero are candidates, and
-fits from the rows decide which candidates have valid signs.
+rounding. A column with a nonzero computed coefficient may have the exact coefficient zero if dropping the column raises
+the objective by at most this margin. The two statements follow from the convexity of the objective, since the computed
+objective differs from the exact objective by at most half of the margin at every point. All choices of the columns that
+may be active or zero are candidates, and fits from the rows decide which candidates have valid signs.
 
 `TermsBelow` lists all supports with a given number of terms and a small objective, by one tree for each number of
 terms. A term is a column, or several columns that enter together. The cutoff of these trees is fixed, so a support with
@@ -161,7 +161,7 @@ def _solve_sizes(
     form: NormalForm, q: int, taus: Sequence[int], constraints: SideConstraints, supports: Sequence[IntArray],
     limits: tuple[int, Callable[[], bool]], cutoffs: Mapping[int, float],
 ) -> BestSubsets | None:  # fmt: skip
-    """Return the result of one tree of all sizes; None if rounding or constant columns rule this tree out."""
+    """Return the result of one tree that covers all sizes; None if rounding or constant columns rule this tree out."""
     lo, hi = (ends[form.columns] / form.scale for ends in constraints.interval(q))
     inside, out = (np.isin(form.columns, some) for some in (constraints.forced_in, constraints.forced_out))
     out |= (lo == 0.0) & (hi == 0.0)
@@ -514,8 +514,8 @@ class RestrictedTree:
     def _leaf(self, inside: int) -> None:
         """Try the only support of a node; the subproblem stays unsolved if this support cannot be fitted.
 
-        If rounding errors exceed every bound, the support is a candidate, fitted or not. Rounding then also hides which
-        of its columns a sign holds at zero.
+        If no bound on the rounding errors is valid, the support is a candidate, fitted or not. Rounding then also hides
+        which of its columns a sign holds at zero.
         """
         self._try(inside)
         signed = inside & self.signed & self.varying

@@ -23,9 +23,9 @@ and w the largest penalty weight of the columns. The coefficients of the two fit
 and `b_0'Q b_0 <= y'y`. With W the diagonal of penalty weights, the solutions differ by `(Q + lam W)^{-1} lam W b_0`. []
 
 The check requires `c >= SINGULAR^2` and `w <= LARGEST_RIDGE`. The difference of f and f_0 is then below 1e-160 of y'y,
-which changes no digit of a float unless f_0 is 0. If a fit is perfect (f_0 = 0), the bound on the rounding error of its
-objective therefore includes the penalty. A bound proved at `NO_RIDGE` then holds at gamma 0, up to the outward rounding
-of bounds.
+which is lost in the rounding of f_0 unless f_0 is 0. If a fit is perfect (f_0 = 0), the bound on the rounding error of
+its objective therefore includes the penalty. A bound proved at `NO_RIDGE` then holds at gamma 0, up to the outward
+rounding of bounds.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def check_independent(
 ) -> None:  # fmt: skip
     """Raise `BadInput` if columns without a penalty are linearly dependent on the training rows of a fold.
 
-    With gamma 0 these are the columns of any model, otherwise the adjusted columns.
+    With gamma 0 these are the columns of any model, otherwise the adjustment columns.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def check_independent(
 
 
 def most_columns(data: StandardData, tau: int) -> int:
-    """Return the maximum number of columns of a model of `tau` features, with the adjusted columns.
+    """Return the maximum number of columns of a model of `tau` features, with the adjustment columns.
 
     Parameters
     ----------
@@ -202,13 +202,13 @@ def _widest_terms(data: StandardData) -> list[int]:
 
 
 def _largest_tau(data: StandardData, most: int) -> int:
-    """Return the largest tau, without adjusted columns, whose models have at most `most` columns."""
+    """Return the largest tau, without adjustment columns, whose models have at most `most` columns."""
     columns = data.choice.tau_of(most)
     return sum(total <= columns for total in accumulate(_widest_terms(data))) if data.terms else columns
 
 
 def _check_adjusting(data: StandardData, folds: FoldPlan | None) -> None:
-    """Raise `BadInput` if the adjusted columns are dependent on a training set."""
+    """Raise `BadInput` if the adjustment columns are dependent on a training set."""
     cure, free = "leave one out", data.intercept is Intercept.FOLD
     least_rows = data.n if folds is None else folds.least_training
     if least_rows < data.q + free:
@@ -420,7 +420,7 @@ class _SubsetCheck:
             nullity = _nullity(V, columns, tolerance)
             # any `largest` columns of the part are dependent
             largest = len(columns) - nullity + 1
-            # with a single dependency, a model that contains it also contains all other adjusted columns
+            # with a single dependency, a model that contains it also contains all other adjustment columns
             others = len(np.setdiff1d(self.data.adjusting, columns)) if nullity == 1 else 0
             if largest + others <= self.most:
                 some = columns[:largest] if nullity == 1 else _minimal_dependency(V, columns[:largest], tolerance)

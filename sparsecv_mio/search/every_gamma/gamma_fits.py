@@ -11,8 +11,8 @@ residual of this row are
 Every term of these sums is monotone in lam. The values of the terms at the two ends of an interval of lam therefore
 bound the residual and its derivatives on the interval.
 
-`RowFits` has the fits for folds of one row. One factorisation of the full data is sufficient for all folds of a
-support. Let r be the target of the held-out row x, let `z = Q'x`, and let s be the part of the leverage of x that is
+`RowFits` has the fits for folds of one row. For a given support, one factorisation of the full data is sufficient for
+all folds. Let r be the target of the held-out row x, let `z = Q'x`, and let s be the part of the leverage of x that is
 due to the intercept. Define
 
     e = r - sum_k a_k z_k / (mu_k + lam),        g = 1 - s - sum_k z_k^2 / (mu_k + lam)

@@ -1,8 +1,8 @@
 """The search orders (schedules of steps) of the papers (docs/papers.md), which are Algorithm 1 and grid search.
 
-Both orders compute the bounds of all folds first, without branching. Each later step of Algorithm 1 selects the pair
-(tau, gamma) with the smallest lower bound, and solves the fold of this pair with the widest interval. Grid search
-solves all subproblems, sorted by gamma, size and fold.
+In both orders, the bounds of all folds are computed first, without branching. Each later step of Algorithm 1 selects
+the pair (tau, gamma) with the smallest lower bound, and solves the fold of this pair with the widest interval. Grid
+search solves all subproblems, sorted by gamma, size and fold.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sparsecv_mio.search.steps import Step, idle_steps
 def algorithm1(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
     """Yield bounds of all folds first, then subproblems, as many at once as there are threads.
 
-    If only bounds are requested, the order omits subproblems.
+    If only bounds are requested, subproblems are omitted.
     """
     first = first_bounds(state, plan, running)
     if first is not None:

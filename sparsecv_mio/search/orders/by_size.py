@@ -1,17 +1,17 @@
 """The search order (schedule of steps) for many columns and few folds: it solves small sizes before large ones.
 
-Branch-and-bound trees become more expensive as the size grows. With the same time, complete proofs for the small sizes
+Branch-and-bound trees become more expensive as the size grows. In the same time, complete proofs for the small sizes
 therefore exclude more pairs (tau, gamma) than partial work on every size.
 
-1. The order works on the pair with the best estimate first. Each attempt to solve the pair has twice the nodes of the
-   previous attempt. The attempts end if the next one would not fit into half of the remaining time. The attempts also
-   end if solving the pair would allow bounds on the full data to exclude less than half of the other open pairs.
-2. Then the order works on all sizes up to the size of the pair with the best estimate together, and on the larger sizes
-   one after the other. For each size, trees of the full data come before trees of folds. The trees of the full data run
+1. The search begins with the pair with the best estimate. Each attempt to solve the pair has a node limit twice as high
+   as the previous attempt. The attempts end if the next one would not fit into half of the remaining time. The attempts
+   also end if solving the pair would allow bounds on the full data to exclude less than half of the other open pairs.
+2. Then the search treats all sizes up to the size of the pair with the best estimate together, and the larger sizes one
+   after the other. For each size, trees of the full data come before trees of folds. The trees of the full data run
    until the open pairs of the size are excluded, or until the trees cannot exclude another pair.
-3. The order works on the open pairs again with eight times the nodes. This work alternates with work on the next size:
-   the kind of work that has cost fewer nodes so far comes next. After the first size, every open pair gets one short
-   tree of the full data.
+3. The search then repeats the open pairs with a node limit eight times as high. This work alternates with work on the
+   next size: the kind of work that has cost fewer nodes so far comes next. After the first size, every open pair gets
+   one short tree of the full data.
 4. If the proof for all pairs is not expected to fit into the time limit, the pairs with the smallest lower bounds get a
    part of the time (module `weakest`).
 5. When items 1 to 4 have no step left, the search goes on with the phases of the order `together`.

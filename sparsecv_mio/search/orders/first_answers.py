@@ -1,7 +1,7 @@
 """The search order (schedule of steps) that comes first: supports, estimates and bounds without trees for all pairs.
 
-The middle gamma comes first, so that a search that ends at its limit has an answer. Each phase of the order begins
-after the previous phase has ended.
+The middle gamma comes first, so that a search that ends at its limit has an answer. A phase begins after the previous
+phase has ended.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The search order (schedule of steps) for cheap trees: a step treats all sizes of a gamma together.
+"""The search order (schedule of steps) for cheap trees: a step covers all sizes of a gamma together.
 
 With few columns there are usually two phases: first trees of the full data, then trees of folds. Folds with the fewest
-attempts come first. If there are many small folds, one tree for all folds of a gamma comes between the two phases.
+attempts come first. If there are many small folds, one tree for all folds of a gamma is built between the two phases.
 
 If the first trees of the full data take long, work that may exclude pairs (tau, gamma) comes before trees of all folds.
-The order then computes bounds for the folds of all pairs that are not excluded. Trees of single folds follow, first for
-the pair with the best estimate at that moment (the winner), until every fold of this pair has a tree. The other pairs
-follow, gamma by gamma, in the order of the estimates. Under a time limit, short trees of the full data come before all
-other work. If the proof for all pairs is not expected to fit into the time limit, the order uses the last part of the
-time to raise the smallest lower bounds.
+The search then computes bounds for the folds of all pairs that are not excluded. Trees of single folds follow, first
+for the pair with the best estimate at that moment (the winner), until every fold of this pair has a tree. The other
+pairs follow, gamma by gamma, in the order of the estimates. Under a time limit, short trees of the full data come
+before all other work. If the proof for all pairs is not expected to fit into the time limit, the last part of the time
+is used to raise the smallest lower bounds.
 
 The function `_phases` has the conditions of all phases.
 """
@@ -95,7 +95,7 @@ def looks(state: GridState, plan: Plan, pairs: BoolArray) -> Iterator[Step]:
 def _trees_of_winner(state: GridState, plan: Plan) -> Iterator[Step]:
     """Yield trees of the pair with the best estimate: one tree for all folds, or of each fold that has no tree yet.
 
-    The order reads the state again after each step, and another pair may then have the best estimate.
+    The next steps are chosen from the new state after each step, and another pair may then have the best estimate.
     """
     g, t = state.bounds().winner
     if plan.leaves_folds_out and state.tried.list_stage[g, t] < SOLVED:

@@ -24,7 +24,7 @@ from sparsecv_mio.search.steps import Step
 
 @dataclass(frozen=True, eq=False)
 class OpenPairs:
-    """The pairs that are neither excluded nor solved, with the number of tries of each; orders compute it at each turn.
+    """The pairs that are neither excluded nor solved, with the number of tries of each; every turn computes them again.
 
     Attributes
     ----------

@@ -153,7 +153,7 @@ def _cutoff(now: PairBounds, state: GridState, plan: Plan, is_late: bool) -> flo
 
 
 def _aim(now: PairBounds, state: GridState, plan: Plan, waiting: BoolArray, is_late: bool) -> Aim | None:
-    """Return the pair to work on, with the sum of lower bounds at which work on it ends; inf to solve it.
+    """Return the pair of the next steps, with the sum of lower bounds at which they end; inf to solve the pair.
 
     Late in a limit the pair is one of those with the smallest bounds, as long as these leave a larger part of the gap
     than the pair with the best estimate does.

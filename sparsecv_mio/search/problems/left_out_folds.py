@@ -222,7 +222,7 @@ class LeftOutFolds:
         Quantity `1/n` if every fold has its own intercept, n the weight of all rows. It is added to each entry of a hat
         matrix, times the roots of the weights of its two rows.
     one_chunk : bool
-        True if the rows of all folds are worked on at once.
+        True if the rows of all folds are processed at once.
     """
 
     def __init__(self, full: BestOnAllRows, folds: FoldPlan, threads: int) -> None:

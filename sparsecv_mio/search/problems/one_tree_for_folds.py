@@ -18,9 +18,9 @@ A subproblem has one fold, size and gamma; its incumbent is the best support fou
 
 The choice between the methods depends on counted nodes, never on time. If folds are single rows, the list for all folds
 is used if it costs at most as many nodes as one tree on the full data. Otherwise the leave-one-out tree is used if
-there is enough memory. If folds are not single rows, the limits on nodes are larger. With K folds, the limit for the
-list for all folds is K / 4 times the nodes of one tree on the full data. The limit for the list for most folds is K /
-16 times the nodes of one tree on the full data.
+there is enough memory. If folds are not single rows, the limits on nodes are larger. With K folds, the node limit of
+the tree that lists supports for all folds is K / 4 times the number of nodes of one tree on the full data. For the list
+for most folds, the node limit is K / 16 times this number.
 """
 
 from __future__ import annotations

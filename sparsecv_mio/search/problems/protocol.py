@@ -169,7 +169,7 @@ class FoldProblem(ABC):
 
     A problem is pure: its results depend on its rows and the arguments alone. All bounds include rounding. A method
     that is not abstract belongs to the capability that its docstring names. A size is a tau of the grid, without
-    adjusted columns; supports contain the adjusted columns.
+    adjustment columns; supports contain the adjustment columns.
 
     Attributes
     ----------

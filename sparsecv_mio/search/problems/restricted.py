@@ -3,19 +3,20 @@
 Four kinds of restrictions are supported: at most k columns of a group; a column only together with its parents; signs
 of coefficients; all levels of a factor or none. Bounds that hold only for the best unrestricted support are not used.
 In particular, no unrestricted support is used for screening or as an upper bound. Three bounds hold for any
-restrictions on supports and coefficients (docs/theory.md, "Restrictions"). The first is the training-loss bound with
-the restricted minimum of the full data. The second is the ridge ball of all b with `f(b) <= u`, where f is the training
-objective and u the objective of an allowed support. The third bound is exact: it is computed from the fit of a given
-support.
+restrictions on supports and coefficients (docs/theory.md, "Restrictions"). The first is the training-loss bound,
+computed from the minimum of the full-data objective under the restrictions. The second is the ridge ball of all b with
+`f(b) <= u`, where f is the training objective and u the objective of an allowed support. The third bound is exact: it
+is computed from the fit of a given support.
 
-A problem with bounds on coefficients and few columns is solved by one tree of all sizes within the bounds. With more
-columns, the trees for models without bounds come first. The minimum without bounds on coefficients is at most the
-minimum within bounds. Therefore every lower bound on an objective without bounds, also with weighted held-out rows, is
-a lower bound within bounds. Bounds on held-out losses hold for every model whose objective is at most that of a known
-support; this support is fitted within the bounds. A tree for models without bounds lists all supports whose objective
-without bounds is at most a cutoff. If the objective within the bounds of one listed support is also at most the cutoff,
-the best support within the bounds is in the list, and the size is solved. Otherwise a restricted tree follows. Closed
-forms of fits with held-out rows removed are not used, because they ignore the bounds on coefficients.
+A problem with bounds on coefficients and few columns is solved by a single branch-and-bound tree, which covers all
+support sizes and only coefficients within the bounds. With more columns, the trees for models without bounds come
+first. The minimum without bounds on coefficients is at most the minimum within bounds. Therefore every lower bound on
+an objective without bounds, also with weighted held-out rows, is a lower bound within bounds. Bounds on held-out losses
+hold for every model whose objective is at most that of a known support; this support is fitted within the bounds. A
+tree for models without bounds lists all supports whose objective without bounds is at most a cutoff. If the objective
+within the bounds of one listed support is also at most the cutoff, the best support within the bounds is in the list,
+and the size is solved. Otherwise a restricted tree follows. Closed forms of fits with held-out rows removed are not
+used, because they ignore the bounds on coefficients.
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ class SmoothProblems(Problems):
     grid : Grid
         Grid of the search.
     n_threads : int
-        Number of folds that are worked on at once.
+        Number of folds that are processed at once.
     hands : Hands, optional
         Executor of work units; the calling thread by default.
     """

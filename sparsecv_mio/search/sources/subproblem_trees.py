@@ -1,4 +1,4 @@
-"""Branch-and-bound trees of single folds; the trees with the largest expected rise of lower bounds come first."""
+"""Branch-and-bound trees of single folds; the trees with the largest expected rise of the lower bound come first."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Attempts:
     spent : (2,) int array
         Nodes of first trees of targets, and of later ones.
     tree_seconds : (G, T) array
-        CPU seconds of trees of the folds of a pair, which order work only under a limit.
+        CPU seconds of trees of the folds of a pair; they affect the choice of steps only under a limit.
     first_work : (T,) array
         Nodes of the first trees at each size, of the full data and of folds, including `ROOT_NODES` a tree.
     first_seconds : 0-d array

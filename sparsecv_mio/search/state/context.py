@@ -47,7 +47,7 @@ class Context:
     deadline : Deadline
         Deadline of the search.
     threads : int
-        Number of folds that are worked on at once.
+        Number of folds that are processed at once.
     hands : Hands
         Executor of the work units; the calling thread by default.
     starts : tuple of int arrays

@@ -4,8 +4,8 @@
 called the best pair:
 
 * `PairBounds.best` has the smallest upper bound. Certificates and exclusions compare other pairs with this pair.
-* `PairBounds.winner` has the smallest estimate among the pairs that are not excluded. Search orders work on this pair
-  first.
+* `PairBounds.winner` has the smallest estimate among the pairs that are not excluded. The search tries to solve this
+  pair first.
 * `PairBounds.reported_pair` is the answer. If the choice is certified on the grid, the answer is `PairBounds.best`.
   Otherwise the answer is the pair with the smallest CV error found, whose upper bound may not be known.
 
@@ -18,9 +18,9 @@ bound. The pair with the smallest upper bound is omitted if a larger part satisf
 
 Among the pairs whose h is within one standard error of the minimum, the one-standard-error rule (`one_se_rule`) chooses
 the smallest tau, then the largest gamma. The rule is certified under three conditions. The minimum h must be known
-exactly and proved to be the minimum. All pairs with a smaller tau than the chosen pair, or with the same tau and a
-larger gamma, must be proved to be more than one standard error above the minimum. The chosen pair, which is reported,
-must be solved.
+exactly and proved to be the minimum. The CV errors of all pairs with a smaller tau than the chosen pair, or with the
+same tau and a larger gamma, must be proved to exceed the minimum by more than one standard error. The chosen pair,
+which is reported, must be solved.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from sparsecv_mio.units import CROSSING_RTOL, TIE_RTOL
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The requested gammas and taus, both ascending and without repeats. No tau includes adjusted columns."""
+    """The requested gammas and taus, both ascending and without repeats. No tau includes adjustment columns."""
 
     gammas: FloatArray
     taus: IntArray
@@ -254,7 +254,7 @@ Pair = tuple[int, int]
 
 
 class Aim(NamedTuple):
-    """The pair to work on next, and the sum of lower bounds at which work on it ends; inf to solve every fold."""
+    """The pair of the next steps, and the sum of lower bounds at which these steps end; inf to solve every fold."""
 
     pair: Pair
     sum_cutoff: float
@@ -275,7 +275,7 @@ def choose_aim(now: PairBounds, gap: float, workable: BoolArray, open_share: flo
     gap : float
         Relative gap of the certified choice.
     workable : (G, T) bool array
-        Pairs with subproblems that may be worked on.
+        Pairs with subproblems for which steps are possible.
     open_share : float
         Share of the gap that the pair with the best estimate may leave open before others come first.
     """

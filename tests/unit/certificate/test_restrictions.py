@@ -59,7 +59,7 @@ def test_altered_records_are_refused() -> None:
     assert refused(coefficients=without)
     assert refused(table=tuple(replace(row, lower=row.upper * 1.01, upper=row.upper * 1.02) for row in record.table))
     misplaced = record.to_json().replace('"support": [', '"support": ["x1", ', 1)
-    with pytest.raises(CorruptStore, match="coefficients do not|contains 'x1', but adjusted"):
+    with pytest.raises(CorruptStore, match="coefficients do not|contains 'x1', but adjustment"):
         check_supports(Record.from_json(misplaced))
 
 

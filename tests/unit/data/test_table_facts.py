@@ -167,8 +167,8 @@ def test_id_is_proposed_and_single_levels_are_stated(loss: str | None, tmp_path:
     assert (found.levels_alone, found.levels_together) == (4, 2)
     assert found.p == (2 if loss is None else 4) and ("--count factors" in found.options) == (loss is None)
     shown = printed(lambda console: print_inspection(console, found, path), 400)
-    alone = "each level of a text column counts as a feature: --count factors (slower) makes"
-    assert shown.count(alone) == 1 and "as one of 2 features" in shown
+    alone = "each level of a text column counts as a feature: to count each text column as one feature (2 features in"
+    assert shown.count(alone) == 1 and "in total; slower), use --count factors" in shown
     assert run(shlex.split(next(line for line in shown.splitlines() if "sparsecv solve" in line))[1:] + ["-q"]) == 0
     assert inspect_file(path, "y", Reading(), None, ["x"], id="who").options.count("--features x") == 1
     with pytest.raises(BadInput, match="^id: 'wha' is not a column other than the target"):

@@ -575,7 +575,7 @@ def test_the_command_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert isinstance(record, Record) and record.baselines is not None and record.request.time_limit == 50.0
     assert json.loads(place.read_text())["baselines"]["versions"]["scikit-learn"]
     assert run(["verify", str(place), data]) == 0
-    assert "held-out errors of the stored fold models of baselines" in capsys.readouterr().out
+    assert "held-out errors of baselines by their stored fold models" in capsys.readouterr().out
     assert run(["plot", str(place), "--panel", "baselines", "-o", str(tmp_path / "b.png")]) == 0
     with pytest.raises(BadInput, match="panel baselines: requires a record of `solve --baselines`"):
         plot_baselines(replace(record, baselines=None))

@@ -250,7 +250,7 @@ def test_models_whose_term_cannot_be_tested_are_counted() -> None:
     (summary,) = summarise_draws(found)
     stated = f"f in {len(can) - sum(can)} of {len(can)} models"
     assert f"terms that the other half cannot test (their p-value is then 1): {stated}" in summary.lines
-    assert "tested without the level (missing): f" in summary.lines
+    assert 'tested without their level "(missing)": f' in summary.lines
     notes = make_publication(found).notes
     assert f"which counts as p = 1: {stated}." in notes and "tests of f leave out the level of missing" in notes
     old = tuple(replace(one, n_tested=None) for one in found.inference.terms)

@@ -95,7 +95,7 @@ def test_folds_that_chose_other_features_are_counted() -> None:
     name = record.support[1]
     assert record.chosen_in() == dict.fromkeys(record.support, 5)
     words = "all 5 fold models (each fitted without one fold) select the features of this model"
-    assert stability_lines(other)[0] == f"stability: {words}; also selected, but not in this model: {name} by 5"
+    assert stability_lines(other)[0] == f"stability: {words}; other selected features: {name} by 5"
     many = stability_lines(replace(record, folds=replace(record.folds, k=60_000)))[0]
     assert "60,000 fold models (each fitted without one fold)" in many
 

@@ -314,7 +314,9 @@ def test_it_is_done_once_and_announced_before(stored: list[str], monkeypatch: py
     done, seen = list[str](), list[Progress]()
 
     def run(stop: threading.Event | None) -> None:
-        assert [state.stage for state in seen] == [f"{COMPILING}: about 7 s on an idle core, not part of a time limit"]
+        assert [state.stage for state in seen] == [
+            f"{COMPILING}: about 7 s on an idle core, not counted in a time limit"
+        ]
         compile_kernels_once(needs, None)  # the tiny run asks too
         time.sleep(0.01)
         done.append("run")
@@ -328,7 +330,7 @@ def test_it_is_done_once_and_announced_before(stored: list[str], monkeypatch: py
 
 
 def test_without_progress_it_is_a_warning(stored: list[str]) -> None:
-    with pytest.warns(UserWarning, match=f"{COMPILING}: about 7 s on an idle core, not part of a time limit"):
+    with pytest.warns(UserWarning, match=f"{COMPILING}: about 7 s on an idle core, not counted in a time limit"):
         compile_kernels_once(FirstUse("some", 7.0, lambda stop: None), None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
