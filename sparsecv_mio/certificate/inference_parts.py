@@ -276,13 +276,24 @@ class Inference:
     """Tests of terms on rows that did not choose them, combined over random splits of the rows.
 
     `plan` has the number of requested splits, and the units that are in one half as a whole. `level` is the level of
-    all intervals together. A term in no model has the p-value 1 and no entry in `terms`.
+    all intervals together. A term in no model has the p-value 1 and no entry in `terms`; a split whose half chose no
+    model counts as p-values of 1 of all terms.
     """
 
     plan: DrawPlan
     level: Number
     splits: tuple[SplitResult, ...]
     terms: tuple[TermInference, ...]
+
+    @property
+    def n_chosen(self) -> int:
+        """Number of halves that chose a model; the p-values of each other half are 1."""
+        return sum(split.gamma is not None for split in self.splits)
+
+    @property
+    def n_certified(self) -> int:
+        """Number of these halves whose choice is certified within the gap."""
+        return sum(split.status == "proved" for split in self.splits)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the p-values and intervals as a pandas frame with a row for each term of a chosen model."""

@@ -254,8 +254,10 @@ def choose_models(
         raise BadInput(f"{what}: no draw gives a model; the first reason: {failed[0].reason}")
     notes = [_describe_missing(len(done), len(draws), n_truncated, deadline)] if len(done) < len(draws) else []
     if failed:
-        left_out = f"{len(failed)} of {len(done)} draws, which are left out"
-        notes.append(f"no model could be chosen from {left_out}; the first reason: {failed[0].reason}")
+        where = f"{len(failed)} of {len(done)} draws, which are left out"
+        if what == "infer":
+            where = f"{len(failed)} of {len(done)} halves, whose p-values count as 1 (conservative)"
+        notes.append(f"no model could be chosen from {where}; the first reason: {failed[0].reason}")
     return ChosenModels(models, failed, n_truncated, tuple(f"{what}: {note}" for note in notes))
 
 

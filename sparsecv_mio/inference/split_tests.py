@@ -67,6 +67,7 @@ from sparsecv_mio.certificate.restrictions import restrictions_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.reading_options import ABSENT
+from sparsecv_mio.digits import several
 from sparsecv_mio.errors import EXTRAS, BadInput
 from sparsecv_mio.inference.draws import find_units, half_draws
 from sparsecv_mio.model_space import word_of_factor
@@ -452,7 +453,14 @@ def check_inference(checks: Checks, record: Record, dataset: Dataset, folds: Fol
     checks.require(left_out, "inference.plan.truncated", "must be at most the number of the requested splits left")
     fields = ("plan.requested", "plan.truncated", "plan.seed", "splits[].split")
     checks.mark_bounded_fields(*(f"inference.{name}" for name in fields))
-    checks.end_part(f"tests of {len(numbers)} models on the rows that did not choose them, and their combination")
+    checks.end_part(_describe_checked_tests(found))
+
+
+def _describe_checked_tests(found: Inference) -> str:
+    """Return the numbers of the tested models, and of the splits whose p-values are 1 for want of a model."""
+    failed, tested = len(found.splits) - found.n_chosen, several(found.n_chosen, "model")
+    ones = f" with p-values of 1 for {several(failed, 'split')} without a model" if failed else ""
+    return f"tests of {tested} on the rows that did not choose them, and their combination{ones}"
 
 
 def _allow_rounding(part: Any, name: str) -> float:

@@ -107,12 +107,16 @@ def print_draws(console: Console, record: Record, brief: bool, full: bool) -> No
                 say(console, f"{len(table.rows) - len(rows):,} more rows; --full prints them")
 
 
-def _describe_plan(plan: inference_parts.DrawPlan, n_done: int, n_certified: int, draws: tuple[str, str]) -> list[str]:
-    """Return the statements on the draws and on their certificates."""
+def _describe_plan(
+    plan: inference_parts.DrawPlan, n_done: int, n_certified: int, draws: tuple[str, str], n_chosen: int | None = None
+) -> list[str]:
+    """Return the statements on the draws and on their certificates, which refer to draws with a chosen model."""
+    n_chosen = n_done if n_chosen is None else n_chosen
     by_class = ", separately in each class" if plan.by_class else ""
     number = f"{n_done:,}" if n_done == plan.requested else f"{n_done:,} of {plan.requested:,} requested"
     kind = draws[plan.requested > 1]
-    share = f"{n_certified:,} of {n_done:,} {'search' if n_done == 1 else 'searches'} ({n_certified / n_done:.0%})"
+    searches = f"{n_chosen:,} {'search' if n_chosen == 1 else 'searches'}{' with a model' if n_chosen < n_done else ''}"
+    share = f"{n_certified:,} of {searches} ({n_certified / max(n_chosen, 1):.0%})"
     left_out = several(plan.truncated, "more draw")
     truncated = (
         f"{left_out}, truncated by the time limit, {'is' if plan.truncated == 1 else 'are'} left out; hard draws may "
@@ -209,7 +213,7 @@ def _describe_inference(record: Record, found: inference_parts.Inference) -> Dra
     outside = {True: "", False: " (not in the reported model)"}
     marked = ", ".join(f"{quoted_name(term.term)}{outside[inside]}" for term, inside in find_significant_terms(record))
     lines = [
-        *_describe_plan(found.plan, n_done, sum(split.status == "proved" for split in found.splits), HALVES),
+        *_describe_plan(found.plan, n_done, found.n_certified, HALVES, found.n_chosen),
         f"terms with a p-value of at most {most}: {marked or 'none'} (family-wise error at most {most})",
     ]
     if n_done < FEW_SPLITS:
@@ -217,9 +221,9 @@ def _describe_inference(record: Record, found: inference_parts.Inference) -> Dra
             f"caution: with fewer than {FEW_SPLITS} splits, p-values and intervals depend strongly on the seed; give "
             "more splits"
         )
-    reasons = [split.note for split in found.splits if split.note]
-    if reasons:
-        lines.append(f"{len(reasons):,} of {n_done:,} halves test no term; the first reason: {reasons[0]}")
+    if without := describe_untested_halves(record):
+        reason = next(split.note for split in found.splits if split.note)
+        lines.append(f"{without}; their p-values count as 1, which is conservative; the first reason: {reason}")
     if untested := list_untested_terms(record):
         lines.append(f"terms that the other half cannot test (their p-value is then 1): {', '.join(untested)}")
     if missing := find_missing_levels(record):
@@ -235,6 +239,23 @@ def _describe_inference(record: Record, found: inference_parts.Inference) -> Dra
     heads = ("term", "models", "p-value", f"estimate ({unit})" if unit else "estimate", f"{level} interval")
     table = report_table(caption, heads, _make_rows_of_tests(record, found), words=1)
     return DrawSummary("tests of terms on the halves that did not choose them", lines, (table,))
+
+
+def describe_untested_halves(record: Record) -> str:
+    """Return the numbers of halves that chose no model, and that tested no term of their model; empty without any.
+
+    Parameters
+    ----------
+    record : Record
+        Record of a search.
+    """
+    splits = () if record.inference is None else record.inference.splits
+    counts = {
+        "chose no model": sum(split.gamma is None for split in splits),
+        "tested no term": sum(bool(split.note) and split.gamma is not None for split in splits),
+    }
+    words = [f"{count:,} of the {len(splits):,} halves {what}" for what, count in counts.items() if count]
+    return " and ".join(words)
 
 
 def list_untested_terms(record: Record) -> list[str]:

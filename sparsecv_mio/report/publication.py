@@ -39,8 +39,10 @@ from sparsecv_mio.report.document import CITATION, Publication, ReportTable, tex
 from sparsecv_mio.report.journal_numbers import DIGITS, format_estimate, format_limits, format_p_value, format_percent
 from sparsecv_mio.report.optional_parts import (
     FEW_SPLITS,
+    MAX_FEATURES_SHOWN,
     certified_lines,
     describe_missing_draws,
+    describe_untested_halves,
     find_missing_levels,
     find_significant_terms,
     list_untested_terms,
@@ -54,6 +56,7 @@ BASELINE_PAPERS = {"lasso": "tibshirani1996", "ridge": "hoerl1970", "elasticnet"
 LIBRARIES = {"python": "Python", "numpy": "NumPy", "scipy": "SciPy", "numba": "Numba"}
 TEXTS = ("caption", "notes", "methods", "results")
 MAX_LISTED_GAMMAS = 5  # ridge weights that a text lists; it gives the range of more
+COMMANDS = r"; (the record stores|`\w+` with --reference) .*"  # ends of lines on factors that a paper does not need
 LEAST_WIDTH = 1e-3  # width of an interval over its estimate, up to which it adds decimals
 
 
@@ -255,7 +258,7 @@ def _write_texts(record: Record, data: Dataset | None) -> list[str]:
         finalize=lambda value: re.sub(r"[\s⟦¶]", " ", str(value)),  # names of the data cannot break lines or cite
     )  # fmt: skip
     environment.filters |= {
-        "name": quoted_name, "names": lambda names: abbreviate_list(list(map(quoted_name, names))),
+        "name": quoted_name, "quote": repr, "names": lambda names: abbreviate_list(list(map(quoted_name, names))),
         "number": _print_number, "percent": format_percent, "percent_up": record_words.format_share_bound,
         "sentence": lambda line: f"{line[0].upper()}{line[1:]}.",
     }  # fmt: skip
@@ -300,7 +303,7 @@ def _describe_request(record: Record, data: Dataset | None) -> dict[str, Any]:
     columns = [] if data is None else [data.X[:, data.names.index(term)] for term in single]
     return {
         "record": record, "data": data, **_count_cases(record, data),
-        "n_candidates": (ask.restrictions or NONE).n_selectable_features(record.data.p),
+        "candidates": _list_candidates(record), "MAX_FEATURES_SHOWN": MAX_FEATURES_SHOWN,
         "n_encoded": len(encoded - set(ranked)), "n_ranked": len(set(ranked) & set(reading.columns if reading else ())),
         "has_binary_terms": any(np.isin(column, (0.0, 1.0)).all() for column in columns),
         "has_levels": not find_levels(record.data.names).isdisjoint(terms),
@@ -310,11 +313,19 @@ def _describe_request(record: Record, data: Dataset | None) -> dict[str, Any]:
         "imputed": _describe_imputed_cells(data),
         "repeated_ids": [note.removeprefix("id: ") for note in record.warnings if note.startswith("id: ")],
         "missing_levels": [name for name, words in levels.items() if ABSENT in words],
-        "in_time_order": record_words.is_in_time_order(record), "factor_lines": factor_lines(record),
+        "in_time_order": record_words.is_in_time_order(record),
+        "factor_lines": [re.sub(COMMANDS, "", line) for line in factor_lines(record)],
         "grid_sizes": _describe_sizes(sorted(set(ask.taus))), "grid_gammas": _describe_gammas(record),
         "groups": record_words.count_groups(record.folds, data), "folds_text": record_words.describe_folds,
         "outer_folds": record_words.outer_folds, "several": several,
     }  # fmt: skip
+
+
+def _list_candidates(record: Record) -> tuple[str, ...]:
+    """Return the terms that a model may have; a factor whose levels enter together is one term."""
+    limits = restrictions_of(record)
+    never = {*limits.force_out, *limits.adjust}
+    return words_of_terms([name for name in record.data.names if name not in never], limits.count)
 
 
 def _count_cases(record: Record, data: Dataset | None) -> dict[str, int]:
@@ -377,7 +388,8 @@ def _describe_draws(record: Record) -> dict[str, Any]:
         "tests_factors": record.inference is not None and bool((record.request.restrictions or NONE).count),
         "significant_terms": _list_significant_terms(record),
         "missing_draws": describe_missing_draws(record),
-        "untested": [split.note for split in splits if split.note],
+        "untested": [re.sub(r"^\w+: |;.*", "", split.note) for split in splits if split.note],
+        "untested_halves": describe_untested_halves(record),
         "untested_terms": list_untested_terms(record),
         "untested_levels": find_missing_levels(record),
     }

@@ -189,10 +189,14 @@ def explain_excluded(record: Record, rows: Iterable[SizeRow]) -> str:
     has_estimate = any(size_row.has_estimate_and_bound for size_row in rows)
     estimates = "; ~ marks an estimate, perhaps too low or too high" if has_estimate else ""
     computed = " (--gap 0 computes it)" if not advise_full_curve(record) and _may_compute_all(record) else ""
+    has_lower = any(size_row.upper == math.inf for size_row in rows)
+    has_interval = any(size_row.upper < math.inf for size_row in rows)
+    words = "; `in` has bounds on the smallest CV error of this tau" if has_interval else ""
+    words += "; `at least` is a lower bound, and the CV error may be far above it" if has_lower else ""
     reason = "this tau is" if record.continuous is not None else "this tau, at every gamma of the grid, is"
     return (
-        f"excluded: {reason} certified not to improve on the minimum CV error by more than the gap; `at least` is a "
-        f"lower bound, and the CV error may be far above it{computed}{estimates}"
+        f"excluded: {reason} certified not to improve on the minimum CV error by more than the "
+        f"gap{words}{computed}{estimates}"
     )
 
 

@@ -153,7 +153,10 @@ def with_factors_together(question: Question) -> tuple[SearchOptions, str]:
         Note; empty if no text column has three or more levels.
     """
     options, reading = question.options, question.dataset.reading
-    names = () if reading is None else reading.factors
+    never = {*options.restrictions.adjust, *options.restrictions.force_out}  # these columns do not count
+    names = [] if reading is None else [
+        name for name in reading.factors if name not in never and not never.issuperset(reading.column_features(name))
+    ]  # fmt: skip
     if not names:
         return options, ""
     columns = abbreviate_list([quoted_name(name) for name in names])

@@ -14,6 +14,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.weights import weighted_rows
+from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput, SparseCVWarning
 from sparsecv_mio.inference import split_tests
 from sparsecv_mio.inference.draws import half_draws
@@ -151,12 +152,16 @@ def test_halves_without_a_model_count_as_p_value_1() -> None:
     y = ((six < 4) & (X[:, 0] > 0.5)).astype(float)  # a half with one of the first four groups has a fold of one class
     data = Dataset.from_arrays(X, y, aux={"h": six})
     record = sc.solve(data, folds="groups:h", loss="logistic", **GRID)
-    with pytest.warns(SparseCVWarning, match="infer: no model could be chosen from"):
+    with pytest.warns(SparseCVWarning, match=r"infer: no model .* halves, whose p-values count as 1 \("):
         given = infer(record, data, "splits:6", seed=2)
     assert given.inference is not None
     failed = [split for split in given.inference.splits if split.status == "failed"]
     assert 0 < len(failed) < 6 and all(split.note and not split.tests for split in failed)
-    assert sc.verify(Record.from_json(given.to_json()), data).ok
+    report = sc.verify(Record.from_json(given.to_json()), data)
+    assert report.ok and f"with p-values of 1 for {several(len(failed), 'split')} without a model" in str(
+        report.verified
+    )
+    assert given.inference.n_chosen == given.inference.n_certified == 6 - len(failed)
     with pytest.warns(SparseCVWarning, match="stability_selection: no model could be chosen from"):
         made = sc.stability_selection(record, data, pairs=3, seed=2, threads=1)
     halves = made.stability_selection

@@ -319,7 +319,8 @@ def test_baselines_add_sentences(record: Record) -> None:
     ]  # fmt: skip
     drawn = replace(record, baselines=Baselines(tuple(methods), {"scikit-learn": "1.7.0"}))
     made = make_publication(drawn)
-    assert "On the same folds we fitted lasso, abess" in made.methods and "scikit-learn 1.7.0" in made.methods
+    assert "On the 5 folds that chose the model, we fitted lasso, abess" in made.methods
+    assert "scikit-learn 1.7.0" in made.methods
     assert "The CV error of lasso is" in made.results and "above that of the reported pair" in made.results
     assert re.search("Certified over the grid: no CV error of best-subset selection is more than 2[01]%", made.results)
     assert "lasso, abess, each with the penalty or size of its smallest CV error" in made.methods
@@ -348,7 +349,7 @@ def test_tests_by_splits_add_columns(record: Record) -> None:
         TermInference(second, 3, 0.2, 1.0, None, None, is_empty=True),
         TermInference("other", 3, 0.04, 1.0, None, None),
     )
-    notes = ["", "", "", "the rows are separated"]
+    notes = ["", "", "", "the rows are separated; merge a level"]
     splits = tuple(
         SplitResult(i, record.gamma, 2, (first, second), "proved", 0.0, note=note) for i, note in enumerate(notes)
     )
@@ -368,6 +369,17 @@ def test_tests_by_splits_add_columns(record: Record) -> None:
     assert cells["(intercept)"] == ["", "", ""]
     assert f"are {first} (p < 0.001), other (p = 0.040, not in the reported model); 4 of the 4" in made.results
     assert "1 of the 4 halves tested no term (the rows are separated)." in made.results
+    failed = [SplitResult(i, None, 0, (), "failed", math.inf, note=f"adjust: {i}; drop it") for i in (4, 5)]
+    partly = replace(drawn, inference=replace(drawn.inference, splits=(*splits, *failed)))
+    shown, (summary,) = make_publication(partly), summarise_draws(partly)
+    assert "4 of the 4 models that halves chose are certified. 2 of the 6 halves chose no model and" in shown.results
+    assert "(first reason: the rows are separated). Their p-values count as 1, which is conserv" in shown.results
+    assert "No model could be chosen from 2 of the 6 halves: the p-values of these splits count as 1" in shown.methods
+    assert "6 random splits (2 without a model count as p = 1)" in shown.notes
+    assert "choice certified (gap <= 1e-4) in 4 of 4 searches with a model (100%)" in summary.lines
+    assert any(
+        "2 of the 6 halves chose no model and 1 of the 6 halves tested no term" in line for line in summary.lines
+    )
     per_deviation = dict(zip(data().names, data().X.std(axis=0, ddof=1), strict=True))[first]
     table = make_publication(drawn, data()).table
     row = next(row for row in table.rows if row[0] == first)
@@ -401,6 +413,11 @@ def test_a_factor_has_its_own_row_and_its_levels_have_no_effect_of_a_deviation()
         assert list(cells) == ["city", *names, "(intercept)"]
         assert [cells[name]["p"] for name in ("city", *names)] == ["0.500", "", "", "", "0.010", "1.000"]
         assert [bool(cells[name]["Effect of 1 SD"]) for name in ("city", *names)] == [*[False] * 4, True, True]
+        assert (
+            "`" not in made.notes
+            and "the record" not in made.notes
+            and "target y and 3 candidate terms (city, x, sex)" in made.methods
+        )
         assert cells["city"]["Estimate"] == "" and "; not given for levels of factors." in made.notes
         assert "For a term with values 0 and 1 that is not a level of a factor, the estimate" in made.notes
 
@@ -449,9 +466,16 @@ def test_preprocessing_is_stated(tmp_path: Path) -> None:
     with_data = make_publication(imputed, sc.read_dataset(file, "y", na="mean", drop=["sex"])).methods
     assert "We imputed 1 missing value of b (1) by the mean of all rows" in with_data
     frame["sex"] = ["f", "m", "x", None] * 10
-    frame.loc[3, "y"] = np.nan
+    frame["y"] = frame["y"].astype(object)
+    frame.loc[3, "y"] = "<50"
     frame.to_csv(file, index=False)
-    text = make_publication(sc.solve(file, "y", na="mean", encode="onehot", **asked)).methods
+    coded = sc.solve(file, "y", na="mean", encode="onehot", na_values="<50", adjust="c", **asked)
+    text = make_publication(coded).methods
+    assert "In all columns, '<50' counted as missing. We dropped 1 row" in text
+    assert "6 candidate terms (a, b, sex=f, sex=m, sex=x, sex=(missing))." in text
+    unpenalised = "Estimates, except those of terms that were adjusted for, without penalty, are shrunk by"
+    assert unpenalised in make_publication(coded).notes
+    assert "counted as missing" not in made.methods
     assert "We dropped 1 row without a value of the target." in text
     assert "Missing values of sex were a level of their own, (missing)." in text
     assert "No values were missing" not in made.methods + dropped

@@ -238,6 +238,9 @@ def test_the_note_states_why_each_level_counts(
     note = next(line for line in capsys.readouterr().err.splitlines() if "note: " in line and "level" in line)
     alone = f"each level of city counts as one feature in this run, because {reason}"
     assert alone in note if reason else "the column counts as one feature in --tau" in note
+    table[-1] = "1"
+    run([*table, *options, "--adjust", "city"])
+    assert "feature in" not in capsys.readouterr().err
 
 
 def test_advice_without_a_penalty_works_with_a_reference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -127,6 +128,9 @@ def test_a_few_excluded_sizes_are_explained_without_advice_on_the_curve(relapses
     rows = best_by_tau(few)
     assert 2 * sum(one.excluded for one in rows) <= len(rows) and advise_full_curve(few) == ""
     assert "(--gap 0 computes it)" in explain_excluded(few, rows)
+    for upper, word in ((math.inf, "`at least`"), (10.0, "`in`")):  # only words of the table are explained
+        bounded = [replace(one, upper=upper) if one.excluded else one for one in rows]
+        assert re.findall("`.*?`", explain_excluded(few, bounded)) == [word]
 
 
 SOURCES = (
