@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import FloatArray, unmask
+from sparsecv_mio.arrays import FloatArray, IntArray, unmask
 from sparsecv_mio.certificate import parts
-from sparsecv_mio.data.dataset import KEPT, Dataset, describe_value_out_of_range
+from sparsecv_mio.data.dataset import KEPT, Dataset, describe_value_out_of_range, find_values_out_of_range
 from sparsecv_mio.data.number_format import POINT, parse_cells
 from sparsecv_mio.data.reading_options import STRICT, Applied
 from sparsecv_mio.digits import plural, several
@@ -114,10 +114,11 @@ def predict_valid_rows(
         rows = find_implementation("read_new_frame")(X, tuple(wanted) or data.names, learnt, columns.names)
     else:
         raise BadInput("invalid_rows: 'na' requires a frame or a file; give one of these")
-    predicted = predict(rows)
-    whole = np.full((rows.n + rows.reading.left_out, *predicted.shape[1:]), np.nan)
+    rows = drop_rows_without_offset(data, rows, columns)
+    predicted, reading = predict(rows), rows.reading or learnt
+    whole = np.full((rows.n + reading.left_out, *predicted.shape[1:]), np.nan)
     whole[rows.places] = predicted
-    _warn_of_dropped_rows(rows.reading.left_out - len(rows.reading.invalid), rows.reading.invalid_rows_warning)
+    _warn_of_dropped_rows(reading.left_out - len(reading.invalid or ()), reading.invalid_rows_warning)
     return whole
 
 
@@ -289,7 +290,38 @@ def read_columns_and_offsets(
     if isinstance(X, Dataset) and X.row_exposure is not None:
         return read_columns(data, X, wanted), X.row_offsets(slice(0, X.n))
     X = as_frame(unmask(X))
+    offsets, faults = _read_offsets(data, X, columns)
+    if faults:
+        raise BadInput(next(iter(faults.values())))
+    return read_columns(data, X, wanted), offsets
+
+
+def drop_rows_without_offset(data: parts.DataInfo, rows: Dataset, columns: TargetColumns) -> Dataset:
+    """Return new rows without those whose exposure or offset is invalid, which the preprocessing lists.
+
+    Parameters
+    ----------
+    data : DataInfo
+        Description of the data of the model.
+    rows : Dataset
+        New rows.
+    columns : TargetColumns
+        Columns of exposures and offsets.
+    """
+    faults = _read_offsets(data, rows, columns)[1]
+    if not faults:
+        return rows
+    reading, places = rows.reading or Applied(STRICT, data.names), rows.places.tolist()
+    reasons = {places[row] + 1: fault.rpartition(" in row ")[0] for row, fault in faults.items()}
+    invalid = dict(sorted({**(reading.invalid or {}), **reasons}.items()))
+    kept = replace(rows, aux={**rows.aux, KEPT: rows.places}).take(np.delete(np.arange(rows.n), list(faults)))
+    return replace(kept, reading=replace(reading, left_out=reading.left_out + len(faults), invalid=invalid))
+
+
+def _read_offsets(data: parts.DataInfo, X: Any, columns: TargetColumns) -> tuple[FloatArray | float, dict[int, str]]:
+    """Return the offsets of new rows, and a message for each row, from 0, whose exposure or offset is invalid."""
     offsets: FloatArray | float = 0.0
+    faults = dict[int, str]()
     for option, name in columns._asdict().items():
         if name is None:
             continue
@@ -302,33 +334,46 @@ def read_columns_and_offsets(
                 f"{option}: the model needs the column {name!r} of {option}s; give a file or a frame that has this "
                 "column"
             )
-        numbers = _read_offsets(data, option, name, cells)
-        offsets = offsets + (np.log(numbers) if option == "exposure" else numbers)
-    if len(columns.names) > 1 and (fault := describe_value_out_of_range("offset", np.asarray(offsets))):
-        raise BadInput(
-            f"exposure with offset: the logarithm of the exposure plus the offset {fault}, or remove the row"
-        )
-    return read_columns(data, X, wanted), offsets
+        places = X.places if isinstance(X, Dataset) else np.arange(len(cells))
+        numbers, of_option = _read_option_column(data, option, name, cells, places)
+        faults |= {row: fault for row, fault in of_option.items() if row not in faults}
+        with np.errstate(invalid="ignore", divide="ignore"):  # of invalid exposures, whose rows have a message
+            offsets = offsets + (np.log(numbers) if option == "exposure" else numbers)
+    if len(columns.names) > 1:
+        who = "exposure with offset: the logarithm of the exposure plus the offset"
+        faults |= {
+            row: fault for row, fault in _describe_out_of_range("offset", who, np.asarray(offsets), places).items()
+            if row not in faults
+        }  # fmt: skip
+    return offsets, faults
 
 
-def _read_offsets(data: parts.DataInfo, option: str, name: str, column: Any) -> FloatArray:
-    """Return exposures or offsets of new rows; raise `BadInput` that names the first row without a valid number."""
+def _describe_out_of_range(option: str, who: str, values: FloatArray, places: IntArray) -> dict[int, str]:
+    """Return a message for each row, from 0, with an exposure or an offset that is out of range."""
+    return {
+        row: f"{who} {describe_value_out_of_range(option, values[[row]], places[[row]])}, or remove the row"
+        for row in find_values_out_of_range(option, values).tolist()
+    }
+
+
+def _read_option_column(
+    data: parts.DataInfo, option: str, name: str, column: Any, places: IntArray
+) -> tuple[FloatArray, dict[int, str]]:
+    """Return exposures or offsets of new rows, and a message for each row, from 0, without a valid number."""
     cells: Any = np.asarray(column)
     numbers = cells.astype(np.float64) if cells.dtype.kind in "biuf" else None
     if numbers is None:
         learnt = parts.applied_reading(data.reading)
         cells, _ = parse_cells(cells.tolist(), POINT if learnt is None else learnt.how.number_format)
         numbers = np.array([float(cell) if _is_number(cell) else np.nan for cell in cells])
-    wrong = np.flatnonzero(~(((numbers > 0.0) | (option != "exposure")) & np.isfinite(numbers)))
-    if wrong.size:
-        row = int(wrong[0])
+    who, faults = f"{option}: column {name!r}", dict[int, str]()
+    advice = f"give {'a number above 0' if option == 'exposure' else 'a number'}, or remove the row"
+    for row in np.flatnonzero(~(((numbers > 0.0) | (option != "exposure")) & np.isfinite(numbers))).tolist():
         is_word = isinstance(cells[row], str) and not _is_number(cells[row]) and cells[row].strip()
         fault = f"{cells[row]!r:.40}" if is_word else "empty" if np.isnan(numbers[row]) else f"{numbers[row]:g}"
-        where, remedy = f"column {name!r} is {fault} in row {row + 1}", "a number above 0"
-        raise BadInput(f"{option}: {where}; give {remedy if option == 'exposure' else 'a number'}, or remove the row")
-    if fault := describe_value_out_of_range(option, numbers):
-        raise BadInput(f"{option}: column {name!r} {fault}, or remove the row")
-    return numbers
+        faults[row] = f"{who} is {fault} in row {places[row] + 1}; {advice}"
+    out_of_range = _describe_out_of_range(option, who, numbers, places)
+    return numbers, {**faults, **{row: fault for row, fault in out_of_range.items() if row not in faults}}
 
 
 def _is_number(cell: object) -> bool:

@@ -303,7 +303,10 @@ def _read_new_rows(
     invalid_rows: str,
 ) -> tuple[NewRows, bool]:
     """Return the rows to predict, and whether they are read as the data of the record were read."""
+    import numpy as np
+
     from sparsecv_mio.certificate.parts import applied_reading
+    from sparsecv_mio.certificate.predicting import drop_rows_without_offset
     from sparsecv_mio.certificate.read_back import adapt_to_format
     from sparsecv_mio.data.readers import read_new_rows
     from sparsecv_mio.data.reading_options import STRICT, Applied
@@ -318,14 +321,17 @@ def _read_new_rows(
     read = partial(
         read_new_rows, path, features, stored.data.target, learnt, id, are_lines_given=reading["skip_lines"] is not None
     )
-    if columns.trials is None:
-        return read(columns), are_read_alike
     try:
         new = read(columns)
     except BadInput:  # new rows need no trials, without which there are no errors of predictions
+        if columns.trials is None:
+            raise
         new = read(columns.predictor_columns)
         doubt = f"the file has no column {columns.trials!r} (numbers of trials)" if new.has_target.any() else new.doubt
         new = new._replace(has_target=new.has_target & False, doubt=doubt)
+    if invalid_rows == InvalidRows.NA:
+        rows = drop_rows_without_offset(stored.data, new.data, columns.predictor_columns)
+        new = new._replace(data=rows, has_target=new.has_target[np.isin(new.data.places, rows.places)])
     return new, are_read_alike
 
 
@@ -353,15 +359,20 @@ def _describe_fit(
     from sparsecv_mio.certificate.accuracy import accuracy, class_quality, count_quality
     from sparsecv_mio.certificate.read_back import adapt_to_record_loss
     from sparsecv_mio.data.dataset import MULTIPLICITY
+    from sparsecv_mio.data.weights import repeated
     from sparsecv_mio.report.record_tables import error_lines
 
     rows, scored, notes, n = new.data, np.flatnonzero(new.has_target), list[str](), stored.data.n
     if (len(scored) >= n or stored.data.trials is not None) and _are_training_rows(stored, path, reading):
         which = f"{n:,} of these rows" if rows.n > n else "these rows"
         notes.append(f"the model was fitted to {which}, so the errors are training errors")
-    if len(scored):
+    known, doubt = None, new.doubt
+    try:
+        known = adapt_to_record_loss(stored, repeated(rows, new.has_target.astype(np.int64))) if len(scored) else None
+    except BadInput as error:  # predictions need neither the target nor the trials
+        doubt = str(error)
+    if known is not None:
         target, predicted = stored.loss.target, table[rows.places[scored], 0]
-        known = adapt_to_record_loss(stored, rows.take(scored))
         if target.has_counts:
             notes += error_lines(stored, count_quality(known.y, predicted, known.row_exposure))
         elif target.has_classes:
@@ -370,9 +381,9 @@ def _describe_fit(
             notes += error_lines(stored, class_quality(known.y, predicted, trials, threshold))
         else:
             notes += error_lines(stored, accuracy(known.y, predicted))
-    if 0 < len(scored) < rows.n:
+    if known is not None and len(scored) < rows.n:
         notes.append(f"the errors are computed from the {len(scored):,} of {rows.n:,} rows that have a target")
-    return [*notes, *([f"no errors are computed: {new.doubt}"] if new.doubt else [])]
+    return [*notes, *([f"no errors are computed: {doubt}"] if doubt else [])]
 
 
 def _describe_read_lines(new: NewRows) -> list[str]:

@@ -65,8 +65,11 @@ class Fault:
 
     @property
     def other_decimal(self) -> str:
-        """Decimal mark with which all texts of the column are numbers, if the mark in use is another one."""
+        """Decimal mark with which all texts of the column are numbers, if no cell has the mark in use."""
         other = NumberFormat("," if self.number_format.decimal == "." else ".", None)
+        numbers = self.column.numbers[np.isfinite(self.column.numbers)]
+        if np.any(numbers % 1.0):  # the mark in use is that of other cells
+            return ""
         return other.decimal if all(is_number(text, other) for text in self.column.texts.values()) else ""
 
     @property
@@ -261,7 +264,8 @@ def raise_faults(faults: Sequence[Fault], table: RawTable, remedy: str = "") -> 
     others = len(columns) - MOST_NAMED
     more = f", and {several(others, 'more column')}" if others > 0 else ""
     more += "; `sparsecv inspect` proposes options for the whole file" if lines and not faults[0].are_new_rows else ""
+    cells = "invalid cells" if faults[0].are_new_rows else "cells that are not numbers"
     raise BadInput(
-        f"{several(len(columns), 'column')} {'have' if len(columns) > 1 else 'has'} cells that are not numbers: "
+        f"{several(len(columns), 'column')} {'have' if len(columns) > 1 else 'has'} {cells}: "
         f"{', '.join(parts)}{more}{remedy}"
     )

@@ -38,7 +38,14 @@ MAX_EXPOSURE = 1e12  # maximum exposure; the minimum is its reciprocal
 NUMPY_TEXT = re.compile(r"np\.(?:str|bytes)_\((.*)\)")  # how numpy 2 writes a text value
 
 
-def describe_value_out_of_range(option: str, values: FloatArray) -> str:
+def find_values_out_of_range(option: str, values: FloatArray) -> IntArray:
+    """Return the positions of the exposures, or of the offsets, that are out of range or not numbers."""
+    end = float(np.log(MAX_EXPOSURE))
+    low, high = (1.0 / MAX_EXPOSURE, MAX_EXPOSURE) if option == "exposure" else (-end, end)
+    return np.flatnonzero(~((values >= low) & (values <= high)))
+
+
+def describe_value_out_of_range(option: str, values: FloatArray, places: IntArray | None = None) -> str:
     """Return the first exposure or offset that is out of range, as text with its row; empty if there is none.
 
     Parameters
@@ -47,19 +54,20 @@ def describe_value_out_of_range(option: str, values: FloatArray) -> str:
         Kind of the values.
     values : (n,) array
         Values of the rows.
+    places : (n,) int array, optional
+        Positions of the rows in the input, from 0, if rows were left out.
 
     Examples
     --------
     >>> describe_value_out_of_range("offset", np.array([0.0, 30.0]))
     'is 30 in row 2; give numbers from -27.6 to 27.6'
     """
-    is_exposure, end = option == "exposure", float(np.log(MAX_EXPOSURE))
-    low, high = (1.0 / MAX_EXPOSURE, MAX_EXPOSURE) if is_exposure else (-end, end)
-    wrong = np.flatnonzero(~((values >= low) & (values <= high)))
+    wrong = find_values_out_of_range(option, values)
     if not wrong.size:
         return ""
-    numbers = "from 1e-12 to 1e12" if is_exposure else "from -27.6 to 27.6"
-    return f"is {values[wrong[0]]:.12g} in row {wrong[0] + 1}; give numbers {numbers}"
+    numbers = "from 1e-12 to 1e12" if option == "exposure" else "from -27.6 to 27.6"
+    row = wrong[0] if places is None else places[wrong[0]]
+    return f"is {values[wrong[0]]:.12g} in row {row + 1}; give numbers {numbers}"
 
 
 @dataclass(frozen=True, eq=False)

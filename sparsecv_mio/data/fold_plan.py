@@ -23,7 +23,7 @@ FOLD_FILE_BYTES, MOST_BYTES_A_ROW = 1 << 20, 1 << 12  # size limits of a fold fi
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.0*)?")
 
 
-def as_ids(values: NDArray[Any], what: str) -> NDArray[Any]:
+def as_ids(values: NDArray[Any], what: str, places: IntArray | None = None) -> NDArray[Any]:
     """Return ids as int64 where all are whole numbers, else as floats or text.
 
     Text that spells whole numbers counts as numbers, so a CSV and a Parquet file give the same folds.
@@ -31,7 +31,7 @@ def as_ids(values: NDArray[Any], what: str) -> NDArray[Any]:
     Raises
     ------
     BadInput
-        If an id is missing; `what` names the column or file.
+        If an id is missing; `what` names the column or file, and `places` the rows if rows were left out.
 
     Examples
     --------
@@ -41,26 +41,31 @@ def as_ids(values: NDArray[Any], what: str) -> NDArray[Any]:
     if values.dtype.kind in "biu":
         return values.astype(np.int64)
     if values.dtype.kind == "f":
-        missing = np.flatnonzero(~np.isfinite(values))
-        if missing.size:
-            raise BadInput(f"{what} has no id in row {int(missing[0]) + 1}; give every row an id, or remove the row")
+        _check_ids(np.isfinite(values), what, places)
         whole = np.all((values == np.rint(values)) & (np.abs(values) < 2.0**53))
         return values.astype(np.int64) if whole else values
     texts = ["" if is_missing_cell(value) else str(value).strip() for value in values.tolist()]
-    if "" in texts:
-        raise BadInput(f"{what} has no id in row {texts.index('') + 1}; give every row an id, or remove the row")
+    _check_ids(np.array([text != "" for text in texts], dtype=bool), what, places)
     if all(WHOLE_NUMBER.fullmatch(text) for text in texts):
         return np.array([int(text.partition(".")[0]) for text in texts], dtype=np.int64)
     return np.array(texts)
 
 
-def group_labels(values: NDArray[Any], what: str) -> IntArray:
+def _check_ids(are_present: BoolArray, what: str, places: IntArray | None) -> None:
+    """Raise `BadInput` that names the first row without an id, by its position in the input if it is known."""
+    missing = np.flatnonzero(~are_present)
+    if missing.size:
+        row = missing[0] if places is None else places[missing[0]]
+        raise BadInput(f"{what} has no id in row {row + 1}; give every row an id, or remove the row")
+
+
+def group_labels(values: NDArray[Any], what: str, places: IntArray | None = None) -> IntArray:
     """Return 0..k-1, one label per distinct id in sorted order."""
-    ids = as_ids(values, what)
+    ids = as_ids(values, what, places)
     return np.unique(ids, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def fold_labels(values: NDArray[Any], what: str) -> IntArray:
+def fold_labels(values: NDArray[Any], what: str, places: IntArray | None = None) -> IntArray:
     """Return labels of ids that number the folds: -1 (or any whole number below 0) means never held out.
 
     Integers must be consecutive: a missing number would be an empty fold. Text labels are used unchanged.
@@ -70,7 +75,7 @@ def fold_labels(values: NDArray[Any], what: str) -> IntArray:
     >>> fold_labels(np.array([3, 1, 2, -1]), "column 'f'").tolist()
     [2, 0, 1, -1]
     """
-    ids = as_ids(values, what)
+    ids = as_ids(values, what, places)
     if ids.dtype.kind != "i":
         return group_labels(ids, what)
     distinct = np.unique(ids[ids >= 0])

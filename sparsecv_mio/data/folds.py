@@ -329,10 +329,10 @@ def _make_fixed_plan(text: str, dataset: Dataset, seed: int) -> fold_plan.FoldPl
         if column not in dataset.aux:
             raise BadInput(f"folds {text!r}: the data have no column {column!r}; check its name")
         if in_folds:
-            groups = fold_plan.group_labels(dataset.aux[column], f"column {column!r}")
+            groups = fold_plan.group_labels(dataset.aux[column], f"column {column!r}", dataset.places)
             return fold_plan.plan_of_labels(group_folds(in_folds[2], groups, text, seed), text, seed)
         make = fold_plan.group_labels if kind == "groups" else fold_plan.fold_labels
-        labels = make(dataset.aux[value], f"column {value!r}")
+        labels = make(dataset.aux[value], f"column {value!r}", dataset.places)
         return fold_plan.plan_of_labels(labels, text, single=bool(np.any(labels < 0)))
     if kind == "file" and value:
         return _plan_of_columns(fold_plan.read_fold_file(Path(value), n), text)

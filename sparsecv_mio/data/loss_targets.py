@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import KEPT, MULTIPLICITY, Dataset, describe_value_out_of_range
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.number_format import POINT
@@ -21,6 +21,7 @@ from sparsecv_mio.words import Intercept
 
 TRUTH = {"false": "0", "true": "1"}
 MOST_SPREAD = 1e140  # maximum spread of a column; the minimum is its reciprocal, so that squares are finite
+REMOVE_ROW = 'or remove the row (skip_lines="N" skips line N of a file)'  # end of advice on a row
 LARGEST_COUNT = 1e15  # beyond this, the spacing of floats exceeds 1/8
 
 
@@ -285,7 +286,9 @@ def with_offsets(dataset: Dataset, columns: TargetColumns) -> Dataset:
         if name is not None:
             _check_column(dataset, option, name)
             exposures = exposures * _read_exposures(dataset, option, name)
-    _check_exposures(exposures, "exposure with offset: the exposure times the exponential of the offset")
+    _check_exposures(
+        exposures, "exposure with offset: the exposure times the exponential of the offset", dataset.places
+    )
     return replace(dataset, exposure=columns.exposure, offset=columns.offset, row_exposure=exposures)
 
 
@@ -310,8 +313,8 @@ def _check_stored(dataset: Dataset, option: str, name: str, subject: str) -> Non
 
 
 def _read_option_column(dataset: Dataset, option: str, name: str, kind: str) -> FloatArray:
-    advice = f"; give {kind}, or remove the row"
-    return read_numbers(weights_of(dataset, name), POINT, f"{option}: column {name!r}", advice)
+    advice = f"; give {kind}, {REMOVE_ROW}"
+    return read_numbers(weights_of(dataset, name), POINT, f"{option}: column {name!r}", advice, dataset.places)
 
 
 def _read_exposures(dataset: Dataset, option: str, name: str) -> FloatArray:
@@ -319,16 +322,16 @@ def _read_exposures(dataset: Dataset, option: str, name: str) -> FloatArray:
     kind = "a number above 0" if option == "exposure" else "a number"
     values, who = _read_option_column(dataset, option, name, kind), f"{option}: column {name!r}"
     if option == "exposure":
-        _check_exposures(values, who)
+        _check_exposures(values, who, dataset.places)
         return values
-    if fault := describe_value_out_of_range(option, values):
-        raise BadInput(f"{who} {fault} (subtract the same number from every offset), or remove the row")
+    if fault := describe_value_out_of_range(option, values, dataset.places):
+        raise BadInput(f"{who} {fault} (subtract the same number from every offset), {REMOVE_ROW}")
     return np.asarray(np.exp(values))
 
 
-def _check_exposures(exposures: FloatArray, who: str) -> None:
-    if fault := describe_value_out_of_range("exposure", exposures):
-        raise BadInput(f"{who} {fault}, or remove the row")
+def _check_exposures(exposures: FloatArray, who: str, places: IntArray) -> None:
+    if fault := describe_value_out_of_range("exposure", exposures, places):
+        raise BadInput(f"{who} {fault}, {REMOVE_ROW}")
 
 
 def _check_counts(dataset: Dataset, whole: bool) -> None:
@@ -341,7 +344,10 @@ def _check_counts(dataset: Dataset, whole: bool) -> None:
         )
     wrong = np.flatnonzero(~((y >= 0.0) & (y <= LARGEST_COUNT) & ((y == np.floor(y)) | (not whole))))
     if wrong.size:
-        value, kind = f"{y[wrong[0]]:.12g} in row {wrong[0] + 1}", "whole numbers" if whole else "numbers"
+        value, kind = (
+            f"{y[wrong[0]]:.12g} in row {dataset.places[wrong[0]] + 1}",
+            "whole numbers" if whole else "numbers",
+        )
         raise BadInput(f'target {target!r} is {value}: loss="poisson" needs counts, {kind} of at least 0')
     if not y.any():
         raise BadInput(f'target {target!r} is 0 in every row; loss="poisson" needs at least one count above 0')
@@ -440,10 +446,11 @@ def _read_trials(dataset: Dataset, trials: str) -> FloatArray:
         )
     y, counts = dataset.y, _read_option_column(dataset, "trials", trials, "a whole number of trials for each row")
     are_valid = (counts >= 1.0) & (counts <= MOST_TRIALS) & (counts % 1.0 == 0.0)
-    remedy = "; give whole numbers from 1 to 1e9, or remove the row"
-    check_row_values(counts, are_valid, f"trials: column {trials!r}", remedy)
+    remedy = f"; give whole numbers from 1 to 1e9, {REMOVE_ROW}"
+    check_row_values(counts, are_valid, f"trials: column {trials!r}", remedy, dataset.places)
     remedy = f"; give the number of successes, a whole number from 0 to {trials!r}"
-    check_row_values(y, (y >= 0.0) & (y <= counts) & (y % 1.0 == 0.0), f"trials: target {dataset.target!r}", remedy)
+    are_valid = (y >= 0.0) & (y <= counts) & (y % 1.0 == 0.0)
+    check_row_values(y, are_valid, f"trials: target {dataset.target!r}", remedy, dataset.places)
     for outcomes, name in ((y, "success"), (counts - y, "failure")):
         if not outcomes.any():
             raise BadInput(f"trials: target {dataset.target!r} has no {name}; give rows of both outcomes")

@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 
@@ -135,7 +136,7 @@ def apply_to_new_rows(table: RawTable, learnt: Applied) -> Dataset:
         If there is an unknown text value, or a missing cell in a column without a learned fill value.
     """
     columns, levels = tuple(column.name for column in table.features), learnt.levels
-    table, _ = number_dates(table, learnt.how, learnt.date_forms)
+    table, _ = number_dates(table, learnt.how, learnt.date_forms, keep_texts=learnt.invalid is not None)
 
     def may_be_missing(column: RawColumn) -> bool:
         is_dropped = learnt.how.na is Missing.DROP or column is table.target
@@ -165,12 +166,16 @@ def _keep_valid_rows(table: RawTable, learnt: Applied, faults: Sequence[Fault]) 
         invalid, n_rows = _find_invalid_rows(table, levels, faults), 0
         learnt = replace(learnt, invalid={row + 1: invalid[row] for row in sorted(invalid)})
     faults = [fault for fault in faults if fault.is_target or not invalid]
-    raise_faults(faults, table, _advise_no_prediction(_rows_of_faults(faults), n_rows))
-    is_kept, table = _complete_rows(table, learnt.how, targets=False, invalid=list(invalid))
+    is_kept, kept = _complete_rows(table, learnt.how, targets=False, invalid=list(invalid))
     places = np.flatnonzero(is_kept).tolist()
-    _check_levels(table.features, levels, places, n_rows, learnt.how)
-    _check_levels([] if table.target is None else [table.target], levels, places, 0, learnt.how)
-    return is_kept, table, learnt
+    unknown, rows = _describe_unknown_levels(kept.features, levels, places, learnt.how)
+    raise_faults(
+        faults, table, "; ".join(["", *unknown]) + _advise_no_prediction(_rows_of_faults(faults) | rows, n_rows)
+    )
+    unknown += _describe_unknown_levels([kept.target] if kept.target else [], levels, places, learnt.how)[0]
+    if unknown:
+        raise BadInput("; ".join(unknown) + _advise_no_prediction(rows, n_rows))
+    return is_kept, kept, learnt
 
 
 def _describe_new_cells(table: RawTable, learnt: Applied) -> tuple[str, ...]:
@@ -192,7 +197,7 @@ def _describe_rows_of_fit(n_rows: int | None) -> str:
 
 
 def _find_invalid_rows(table: RawTable, levels: Mapping[str, Sequence[str]], faults: Sequence[Fault]) -> dict[int, str]:
-    """Return the rows, from 0, with an invalid value of a feature, each with a reason; none if all rows have one."""
+    """Return the rows, from 0, with an invalid value of a feature, each with a reason."""
     reasons = dict[int, str]()
     for column in table.features:
         for row, word in column.level_codes(levels[column.name])[1].items() if column.name in levels else ():
@@ -200,11 +205,11 @@ def _find_invalid_rows(table: RawTable, levels: Mapping[str, Sequence[str]], fau
     for fault in faults:
         if not fault.is_target:
             reasons |= fault.find_reasons()
-    return reasons if len(reasons) < table.rows else {}
+    return reasons
 
 
 def number_dates(
-    table: RawTable, how: Reading, forms: Mapping[str, str] | None = None
+    table: RawTable, how: Reading, forms: Mapping[str, str] | None = None, keep_texts: bool = False
 ) -> tuple[RawTable, dict[str, str]]:
     """Return a table with numeric columns instead of dates, and the date format of each date column.
 
@@ -216,6 +221,8 @@ def number_dates(
         Options with the numbers that dates become; none by default.
     forms : mapping of str to str, optional
         Date format of each column, if it is known from other rows.
+    keep_texts : bool
+        True to keep cells of these columns that are not dates as texts.
 
     Raises
     ------
@@ -234,7 +241,7 @@ def number_dates(
     for column in table.features:
         made = date_features(column.name, how.dates)
         features += (
-            _date_columns(column, conversions[column.name], made, is_form_known)
+            _date_columns(column, conversions[column.name], made, is_form_known, keep_texts)
             if column.name in conversions
             else [column]
         )
@@ -253,15 +260,19 @@ def _find_other_dates(table: RawTable, how: Reading) -> str:
     return "write dates as 2024-12-31, or "
 
 
-def _date_columns(column: RawColumn, form: str, features: Mapping[str, str], is_form_known: bool) -> list[RawColumn]:
+def _date_columns(
+    column: RawColumn, form: str, features: Mapping[str, str], is_form_known: bool, keep_texts: bool = False
+) -> list[RawColumn]:
     """Return the numeric columns of a date column, one for each requested part of the date."""
-    rows = np.flatnonzero(~column.empty).tolist()
-    moments = []
-    for row in rows:
+    moments, texts = dict[int, datetime](), dict[int, str]()
+    for row in np.flatnonzero(~column.empty).tolist():
         cell = column.texts.get(row, f"{column.numbers[row]:g}")
         try:
-            moments.append(read_moment(cell, form))
+            moments[row] = read_moment(cell, form)
         except ValueError:
+            if keep_texts:
+                texts[row] = cell
+                continue
             advice = "write all dates in one form, or leave the cell empty"
             if is_form_known:
                 advice = f"write the dates as {parts_of_form(form)}, as in the data of the model"
@@ -272,8 +283,8 @@ def _date_columns(column: RawColumn, form: str, features: Mapping[str, str], is_
     columns = []
     for name, date_part in features.items():
         numbers = np.full(len(column.numbers), np.nan)
-        numbers[rows] = [PARTS[date_part](moment) for moment in moments]
-        columns.append(replace(column, name=name, numbers=numbers, texts={}, evidence=Evidence()))
+        numbers[list(moments)] = [PARTS[date_part](moment) for moment in moments.values()]
+        columns.append(replace(column, name=name, numbers=numbers, texts=texts, evidence=Evidence()))
     return columns
 
 
@@ -483,10 +494,10 @@ def _check_orders(table: RawTable, how: Reading) -> None:
         )
 
 
-def _check_levels(
-    columns: Sequence[RawColumn], levels: Mapping[str, Sequence[str]], rows: Sequence[int], n_rows: int, how: Reading
-) -> None:
-    """Raise `BadInput` that names the text values of new rows that are not levels.
+def _describe_unknown_levels(
+    columns: Sequence[RawColumn], levels: Mapping[str, Sequence[str]], rows: Sequence[int], how: Reading
+) -> tuple[list[str], set[int]]:
+    """Return descriptions of the text values of new rows that are not levels, and the rows, from 0, with one.
 
     Parameters
     ----------
@@ -496,8 +507,6 @@ def _check_levels(
         Levels of the data of the model, by text column.
     rows : sequence of int
         Positions of the kept rows in the table, from 0.
-    n_rows : int
-        Number of all rows of the table; 0 if such rows cannot be left out.
     how : Reading
         Reading options.
     """
@@ -520,9 +529,8 @@ def _check_levels(
                 f"column {column.name!r} holds {words}, but its values in the data of the model are "
                 f"{words_of_model}{empty}"
             )
-    if said:
-        more = f"; and {several(len(said) - MOST_NAMED, 'more column')}" if len(said) > MOST_NAMED else ""
-        raise BadInput("; ".join(said[:MOST_NAMED]) + more + _advise_no_prediction(places, n_rows))
+    more = [f"and {several(len(said) - MOST_NAMED, 'more column')}"] if len(said) > MOST_NAMED else []
+    return said[:MOST_NAMED] + more, places
 
 
 def _rows_of_faults(faults: Sequence[Fault]) -> set[int]:

@@ -498,7 +498,8 @@ def read_with_options(path: str | Path, wanted: Wanted, how: Reading, learnt: Ap
         check_ambiguous({} if ambiguous and _has_settled_column(path, wanted, how) else ambiguous)
     if learnt is None:
         return impute_and_encode(table, how, wanted)
-    return check_dataset(apply_to_new_rows(table, learnt))
+    rows = apply_to_new_rows(table, learnt)
+    return rows if rows.n == 0 < table.rows else check_dataset(rows)  # rows without a prediction may be all rows
 
 
 def _has_settled_column(path: str | Path, wanted: Wanted, how: Reading) -> bool:

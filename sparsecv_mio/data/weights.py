@@ -39,7 +39,9 @@ FILE = "file:"  # prefix of the path of a file with weights
 HOW = "; give a weight of at least 0 for each row; weight 0 excludes a row"
 
 
-def read_numbers(cells: ArrayLike, number_format: NumberFormat, name: str, advice: str) -> FloatArray:
+def read_numbers(
+    cells: ArrayLike, number_format: NumberFormat, name: str, advice: str, places: IntArray | None = None
+) -> FloatArray:
     """Return cells as numbers; raise `BadInput` with the name and the advice for the first cell that is not a number.
 
     Parameters
@@ -50,6 +52,8 @@ def read_numbers(cells: ArrayLike, number_format: NumberFormat, name: str, advic
         Format of the text.
     name, advice : str
         Name of the cells, and advice with the mark before it, for messages.
+    places : (n,) int array, optional
+        Positions of the cells in the input, from 0, if rows were left out.
 
     Examples
     --------
@@ -59,10 +63,11 @@ def read_numbers(cells: ArrayLike, number_format: NumberFormat, name: str, advic
     try:
         array = np.asarray(cells)
         values = [] if array.dtype.kind in "biuf" or array.ndim != 1 else parse_cells(array.tolist(), number_format)[0]
-        for row, value in enumerate(values, start=1):
+        for row, value in enumerate(values):
             if not isinstance(value, Real | Decimal | None):
                 shown = repr(value) if not isinstance(value, str) or value.strip() else "empty"
-                raise BadInput(f"{name} is {shown} in row {row}{advice}")
+                place = row if places is None else places[row]
+                raise BadInput(f"{name} is {shown} in row {place + 1}{advice}")
         return (np.array(values) if values else array).astype(np.float64)
     except BadInput:
         raise
@@ -70,11 +75,11 @@ def read_numbers(cells: ArrayLike, number_format: NumberFormat, name: str, advic
         raise BadInput(f"{name} must hold numbers only: {error}".splitlines()[0]) from None
 
 
-def check_row_values(values: FloatArray, are_valid: BoolArray, who: str, remedy: str) -> None:
-    """Raise `BadInput` that names the first row with an invalid value."""
+def check_row_values(values: FloatArray, are_valid: BoolArray, who: str, remedy: str, places: IntArray) -> None:
+    """Raise `BadInput` that names the first row with an invalid value, by its position in the input."""
     wrong = np.flatnonzero(~are_valid)
     if wrong.size:
-        raise BadInput(f"{who} is {values[wrong[0]]:.12g} in row {wrong[0] + 1}{remedy}")
+        raise BadInput(f"{who} is {values[wrong[0]]:.12g} in row {places[wrong[0]] + 1}{remedy}")
 
 
 def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> FloatArray:
@@ -99,11 +104,12 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
     >>> row_weights([0.5, 0.0], Dataset.from_arrays([[1.0], [2.0]], [0.0, 1.0]))
     array([0.5, 0. ])
     """
-    numbers = read_numbers(weights, POINT, name, HOW)
+    places = data.places if name in data.aux else np.arange(data.n)  # other weights are given row by row
+    numbers = read_numbers(weights, POINT, name, HOW, places)
     numbers = np.full(data.n, numbers) if numbers.ndim == 0 else numbers
     if numbers.shape != (data.n,):
         raise BadInput(f"{name} has the shape {numbers.shape} but the data have {data.n} rows; give one weight per row")
-    check_row_values(numbers, (numbers >= 0.0) & np.isfinite(numbers), name, HOW)
+    check_row_values(numbers, (numbers >= 0.0) & np.isfinite(numbers), name, HOW, places)
     if not numbers.any():
         raise BadInput(f"{name}: the weights are all zero{HOW}")
     least, most = float(numbers[numbers > 0.0].min()), float(numbers.max())
@@ -151,6 +157,8 @@ def weights_of(data: Dataset, name: str) -> NDArray[Any]:
         column = np.asarray(data.aux[name])
         number_format = POINT if data.reading is None else data.reading.how.number_format
         numbers, evidence = parse_cells(column.tolist(), number_format)
+        if evidence.text:
+            evidence = evidence._replace(row=int(data.places[evidence.row - 1]) + 1)
         other_columns = Evidence(is_settled=bool(np.any(data.X % 1.0) or np.any(data.y % 1.0)))
         check_ambiguous(describe_ambiguous({name: evidence, "": other_columns}, number_format, are_new=True))
         return column if data.reading is None else np.array(numbers, dtype=object)

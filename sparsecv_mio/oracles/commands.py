@@ -463,6 +463,7 @@ def _split_rows(
 
 def _validation(path: str, dataset: Dataset) -> Dataset:
     """Return the rows of --validation, read with the preprocessing of the data."""
+    from sparsecv_mio.data.dataset import check_dataset
     from sparsecv_mio.data.readers import read_new_rows
 
     rows = read_new_rows(path, dataset.names, dataset.target, dataset.reading)
@@ -470,7 +471,7 @@ def _validation(path: str, dataset: Dataset) -> Dataset:
         raise BadInput(
             f"--validation: {rows.doubt or f'a row of {path} has no target {dataset.target!r}; remove the row'}"
         )
-    return rows.data
+    return check_dataset(rows.data)
 
 
 def _stepwise_numbers(result: StepwiseResult, dataset: Dataset) -> dict[str, Any]:

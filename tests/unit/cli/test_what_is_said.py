@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -359,3 +360,87 @@ def test_predictions_of_training_rows_are_said_to_be_that_with_left_out_rows(
     assert "27 rows (3 more dropped because of missing values); 2 features; 3 random folds" in capsys.readouterr().out
     assert run(["predict", answer, str(data), "--out", str(tmp_path / "p.csv")]) == 0
     assert "the model was fitted to 27 of these rows, so the errors are tr" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def rate_record(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Path of a model of rates with exposures, a text column and a column of dates."""
+    folder, rng = tmp_path_factory.mktemp("rates"), np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=40), "day": [f"2024-01-{1 + i % 28:02d}" for i in range(40)]})
+    frame = frame.assign(site=["x", "y"] * 20, hours=2.0, y=rng.poisson(3.0, 40))
+    frame.to_csv(folder / "t.csv", index=False)
+    ask = ["fit", str(folder / "t.csv"), "-t", "y", "--loss", "poisson", "--exposure", "hours", "--encode", "onehot"]
+    fit = [*ask, "--dates", "days", "--na", "drop", "--tau", "3", "--gamma", "1", "-q", "--json", str(folder / "r")]
+    assert run(fit) == 0
+    return str(folder / "r")
+
+
+NEW_ROWS = "a,day,site,hours,y\n"
+VALID = "1,2024-01-05,x,1,2\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_predicted", "said"),
+    [
+        (["1,2024-01-05,q,1,2\n", VALID, "1,2024-01-05,x,-1,2\n", VALID], [0, 1, 0, 1],
+         "no prediction for rows 1,3: column 'site' holds 'q', which is not a level in the data of the model; "
+         "exposure: column 'hours' is -1\n"),
+        ([VALID, "1,2024-01-05,x,,2\n", "1,2024-01-05,x,1e13,2\n", VALID], [1, 0, 0, 1],
+         "rows 2:3: exposure: column 'hours' is empty; exposure: column 'hours' is 1e+13\n"),
+        ([VALID, "1,soon,x,1,2\n"], [1, 0], "no prediction for row 2: column 'day' holds 'soon'\n"),
+        (["oops,2024-01-05,x,1,2\n"], [0], "no prediction for row 1: column 'a' holds 'oops'\n"),
+        (["1,2024-01-05,x,bad,2\n"], [0], "no prediction for row 1: exposure: column 'hours' is 'bad'\n"),
+        ([",2024-01-05,x,1,2\n", "1,2024-01-05,q,1,2\n"], [0, 0], "no prediction for row 2: column 'site' holds 'q'"),
+        ([",2024-01-05,x,1,2\n", ",2024-01-05,x,1,2\n"], [0, 0], "2 rows with a missing value in a column"),
+        (["1,2024-01-05,q,1,2\n", VALID, "1,2024-01-05,x,1,-2\n", VALID], [0, 1, 1, 1],
+         "no errors are computed: target 'y' is -2 in row 3: "),
+    ],
+)  # fmt: skip
+def test_invalid_rows_of_each_kind_have_no_prediction(
+    rows: list[str], is_predicted: list[int], said: str, rate_record: str, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    new = tmp_path / "new.csv"
+    new.write_text(NEW_ROWS + "".join(rows))
+    capsys.readouterr()
+    assert run(["predict", rate_record, str(new), "--invalid-rows", "na"]) == 0
+    out, error = capsys.readouterr()
+    assert [int(line.split(",")[1] != "NA") for line in out.splitlines()[1:]] == is_predicted and said in error
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        for given in (new, pd.read_csv(new)):
+            predicted = sc.read_record(rate_record).predict(given, invalid_rows="na")
+            assert np.isfinite(predicted).tolist() == list(map(bool, is_predicted))
+
+
+def test_an_invalid_target_or_number_of_trials_stops_no_predictions(
+    rate_record: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new, data, record = (tmp_path / name for name in ("new.csv", "t.csv", "r.json"))
+    new.write_text(f"{NEW_ROWS}{VALID}1,2024-01-05,x,1,\n1,2024-01-05,x,1,-2\n")
+    assert run(["predict", rate_record, str(new)]) == 0
+    assert "no errors are computed: target 'y' is -2 in row 3: " in capsys.readouterr().err
+    data.write_text("a,k,n\n" + "".join(f"{i},{i % 3},3\n" for i in range(20)))
+    ask = ["fit", str(data), "-t", "k", "--loss", "logistic", "--trials", "n", "--tau", "1", "--gamma", "1"]
+    assert run([*ask, "-q", "--json", str(record)]) == 0
+    for cells, said in (("1,bad", "column 'n' is 'bad'"), ("1,", "column 'n' is empty"), ("4,3", "target 'k' is 4")):
+        new.write_text(f"a,k,n\n1,0,3\n2,1,3\n3,{cells}\n")
+        capsys.readouterr()
+        assert run(["predict", str(record), str(new)]) == 0
+        out, error = capsys.readouterr()
+        assert ",NA" not in out and f"no errors are computed: trials: {said} in row 3" in error
+
+
+def test_a_message_on_new_rows_lists_unknown_levels_too(
+    rate_record: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A decimal comma is advised only if no cell of the column has a point."""
+    new = tmp_path / "new.csv"
+    for cell, is_advised in (("1", True), ("1.5", False)):
+        rows = f'"12,5",2024-01-05,x,1,2\n1,2024-01-05,q,1,2\n{VALID}{VALID}{cell},2024-01-05,x,1,2\n'
+        new.write_text(NEW_ROWS + rows)
+        assert run(["predict", rate_record, str(new)]) == 2
+        error = capsys.readouterr().err
+        assert "column 'a' holds text '12,5' in row 1" in error and "column 'site' holds 'q' in row 2" in error
+        assert error.endswith("; to predict the other rows, give --invalid-rows na\n")
+        assert ("--decimal ," in error) == is_advised

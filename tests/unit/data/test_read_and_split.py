@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -96,3 +97,31 @@ def test_a_record_is_not_a_table(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('[{"a": 1}]')
     with pytest.raises(BadInput, match="must first be read with pandas"):
         sc.near_optimal(tmp_path / "other.json", target="a")
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "options", "message"),
+    [
+        ("e", -1.0, {"loss": "poisson", "exposure": "e"}, "exposure: column 'e' is -1 in row 11"),
+        ("e", "bad", {"loss": "poisson", "exposure": "e"}, "exposure: column 'e' is 'bad' in row 11"),
+        ("o", 99.0, {"loss": "poisson", "offset": "o"}, "offset: column 'o' is 99 in row 11"),
+        ("y", -2.0, {"loss": "poisson"}, "target 'y' is -2 in row 11"),
+        ("k", 0.5, {"loss": "logistic", "trials": "k"}, "trials: column 'k' is 0.5 in row 11"),
+        ("y", 9.0, {"loss": "logistic", "trials": "k"}, "trials: target 'y' is 9 in row 11"),
+        ("w", -1.0, {"weights": "w"}, "w is -1 in row 11"),
+        ("g", None, {"folds": "groups:g"}, "column 'g' has no id in row 11"),
+    ],
+)
+def test_messages_number_the_rows_of_the_file_after_rows_were_dropped(
+    column: str, cell: object, options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    """The message on a row of the file has its number there, and names the option that skips its line."""
+    a = [np.nan, *np.arange(19.0)]
+    frame = pd.DataFrame({"a": a, "y": [1.0, 2.0] * 10, "e": 1.0, "o": 0.5, "k": 3.0, "w": 1.0, "g": [1, 2, 3, 4] * 5})
+    frame[column] = frame[column].astype(object)
+    frame.loc[10, column] = cell
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for data in (tmp_path / "t.csv", frame):
+        with pytest.raises(BadInput, match=re.escape(message)) as raised:
+            sc.solve(data, "y", features=["a"], na="drop", taus=1, gammas=[1.0], **{"folds": 4, **options})
+    assert ('skip_lines="N"' in str(raised.value)) == (column in "eok")
