@@ -65,8 +65,9 @@ class LinearModel:
             New rows. A frame, another table, a `Dataset` or a file, which is read with the options of the record, needs
             the columns of the model by name, in any order; an array needs all columns of the data in their order.
         invalid_rows : {"error", "na"}
-            Treatment of rows with an unknown level, a text instead of a number, or a missing cell that is not imputed:
-            an error, or the prediction NaN and a warning. `na` requires a frame or a file.
+            Treatment of rows with an unknown level, a text instead of a number, an invalid exposure or offset, or a
+            missing cell that is not imputed: an error, or the prediction NaN and a warning. `na` requires a frame or a
+            file.
 
         Returns
         -------

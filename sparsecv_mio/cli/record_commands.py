@@ -251,9 +251,9 @@ def predict(
     train: str | None = option(None, "FILE", "Data of the record, for --interval. [none]"),
     out: str | None = option(None, "FILE", "Write the predictions to this CSV file. [standard output]", also="-o"),
     invalid_rows: str = option(InvalidRows.ERROR, "",
-                               "Treatment of rows with an unknown level, a text instead of a number, or a missing "
-                               "value that is not imputed. error: stop with a message; na: no prediction (NA), with a "
-                               "warning that lists the rows.", InvalidRows),
+                               "Treatment of rows with an unknown level, a text instead of a number, an invalid "
+                               "exposure or offset, or a missing value that is not imputed. error: stop with a "
+                               "message; na: no prediction (NA), with a warning that lists the rows.", InvalidRows),
     threshold: float | None = option(None, "P", "With --loss logistic: predict the positive class if its probability "
                                                 "is at least P. [0.5]"),
     quiet: bool = False,
@@ -282,7 +282,7 @@ def predict(
     read = new.data.reading.notes if new.data.reading is not None and are_read_alike else ()
     notes = [f"{several(new.data.n, 'row')} predicted", *read]
     notes += _describe_fit(stored, new, table, threshold, data, reading)
-    if interval is not None and folds is not None:
+    if interval is not None and folds is not None and new.data.n:
         from sparsecv_mio.report.record_tables import coverage_lines
 
         targets = new.data.y if new.has_target.all() else None
