@@ -859,8 +859,10 @@ def _describe_exposures(data: Dataset) -> str:
     if not names:
         return ""
     named = abbreviate_list(list(map(repr, names)))
+    has_zeros = not data.X[:, data.names.index(names[0])].all()
     return (
         f"{plural(len(names), 'feature')} {named} may be the exposure of the counts; to model the rate, "
+        f"{'correct or remove the rows in which it is 0, and ' if has_zeros else ''}"
         f"give --exposure {shlex.quote(names[0])}"
     )
 
@@ -956,8 +958,9 @@ def _are_valid_counts(data: Dataset, plan: FoldPlan) -> bool:
 
 
 def _may_be_exposures(data: Dataset) -> tuple[str, ...]:
-    """Return the positive features whose name is usual for exposures, or that rise with the counts."""
-    varying = [j for j in range(data.p) if data.X[:, j].min() > 0.0 and data.X[:, j].std() > 0.0]
+    """Return the features whose name is usual for exposures, or that rise with the counts; few values may be 0."""
+    least, zeros = data.X.min(axis=0), np.mean(data.X == 0.0, axis=0)
+    varying = np.flatnonzero((least >= 0.0) & (zeros <= FEW_ROWS_LOST) & (data.X.std(axis=0) > 0.0)).tolist()
     risen = {j: float(np.corrcoef(data.X[:, j], data.y)[0, 1]) for j in varying}
     return tuple(data.names[j] for j in varying if EXPOSURE.fullmatch(data.names[j]) or risen[j] >= RISES_WITH)
 

@@ -190,7 +190,12 @@ def _as_counts(inspection: Inspection, path: str) -> list[str]:
         ]
         lines += _size_and_hope(rates, loss)
     meaning = "is the time or the population over which each row was counted; the column is then not a feature"
-    return lines + [f"add --exposure {shlex.quote(name)} if {name!r} {meaning}" for name in inspection.exposures]
+    zeros = [column.name for column in inspection.columns if column.least == 0.0]
+    correct = "; correct or remove the rows in which it is 0 first, because an exposure is above 0"
+    return lines + [
+        f"add --exposure {shlex.quote(name)} if {name!r} {meaning}{correct if name in zeros else ''}"
+        for name in inspection.exposures
+    ]
 
 
 BOUND_DIGITS = 6

@@ -108,6 +108,7 @@ COUNTS = {  # by name of the second column: its cells, and whether it may be an 
     "days": (RNG.integers(1, 30, N), True),
     "person_years": (RNG.uniform(0.5, 3.0, N), True),
     "year": (RNG.integers(2000, 2020, N), False),
+    "hours": (np.where(np.arange(N) == 7, 0, 2.5 + np.arange(N) % 3), True),  # an error in one row
     "rises": (np.arange(N) % 9 + 1.1, True),
     "depth": (RNG.uniform(1.0, 2.0, N), False),
     "weeks": (RNG.integers(0, 3, N), False),
@@ -126,6 +127,7 @@ def test_inspect_proposes_the_loss_of_counts(name: str, tmp_path: Path, capsys: 
     assert (
         f"add --exposure {name} if {name!r} is the time or the population over which each row was counted" in shown
     ) is may_be
+    assert ("correct or remove the rows in which it is 0 first" in shown) is (name == "hours")
     command = next(line for line in shown.splitlines() if line.endswith("--loss poisson"))
     assert run([*shlex.split(command)[1:], "--gamma", "1", "--tau", "1", "-q"]) == 0
 

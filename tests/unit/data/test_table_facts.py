@@ -251,6 +251,10 @@ def test_a_feature_that_may_be_an_exposure_is_named() -> None:
     data = as_counts(Dataset.from_frame(pd.DataFrame(table), "n"))
     (note,) = answer_notes(data, x=1.0)
     assert note == "feature 'days' may be the exposure of the counts; to model the rate, give --exposure days"
+    table["days"][5] = 0.0  # an error in one row
+    data = as_counts(Dataset.from_frame(pd.DataFrame(table), "n"))
+    (note,) = answer_notes(data, x=1.0)
+    assert note.endswith("correct or remove the rows in which it is 0, and give --exposure days")
     assert answer_notes(Dataset.from_frame(pd.DataFrame(table), "n"), x=1.0) == ()
 
 
