@@ -457,7 +457,7 @@ def test_preprocessing_is_stated(tmp_path: Path) -> None:
     made = make_publication(imputed)
     assert "We imputed missing values of 1 column by the mean of all rows" in made.methods
     for record, procedure in (
-        (imputed, "the procedure without imputation (which used all rows)"),
+        (imputed, "the procedure except the imputation (which used all rows)"),
         (sc.solve(frame.drop(columns="sex").dropna(), "y", **asked), "the whole procedure"),
     ):
         outer = make_publication(replace(record, nested=Nested(record.folds, 2.5, 0.1, 25.0, ())))
