@@ -287,7 +287,12 @@ def read_columns_and_offsets(
     if not columns.names:
         return read_columns(data, X, wanted), 0.0
     if isinstance(X, str | Path):
-        X = _read_file(parts.applied_reading(data.reading), X, tuple(wanted) or data.names, columns).data
+        new = _read_file(parts.applied_reading(data.reading), X, tuple(wanted) or data.names, columns)
+        n_rows, places = new.data.n + new.n_dropped_rows, new.data.places
+        whole, offset_of_row = np.full((n_rows, len(wanted)), np.nan), np.zeros(n_rows)
+        whole[places], offset_of_row[places] = read_columns_and_offsets(data, new.data, wanted, columns)
+        _warn_of_dropped_rows(new.n_dropped_rows)
+        return whole, offset_of_row
     if isinstance(X, Dataset) and X.row_exposure is not None:
         return read_columns(data, X, wanted), X.row_offsets(slice(0, X.n))
     X = as_frame(unmask(X))

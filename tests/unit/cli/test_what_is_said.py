@@ -446,3 +446,24 @@ def test_a_message_on_new_rows_lists_unknown_levels_too(
         assert "column 'a' holds text '12,5' in row 1" in error and "column 'site' holds 'q' in row 2" in error
         assert error.endswith("; to predict the other rows, give --invalid-rows na\n")
         assert ("--decimal ," in error) == is_advised
+
+
+def test_predictions_of_a_file_with_exposures_have_one_entry_for_each_row(rate_record: str, tmp_path: Path) -> None:
+    new, model = tmp_path / "new.csv", sc.read_record(rate_record)
+    new.write_text(f"{NEW_ROWS},2024-01-05,x,1,2\n{VALID}2,2024-01-06,y,3,2\n")
+    with pytest.warns(SparseCVWarning, match="^1 row with a missing value in a column of the model: the prediction is"):
+        of_file, of_frame = model.predict(new), model.predict(pd.read_csv(new))
+    assert np.isnan(of_file[0]) and of_file == pytest.approx(of_frame, rel=1e-12, nan_ok=True)
+
+
+def test_intervals_of_rows_that_are_all_invalid_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train, new, record = (tmp_path / name for name in ("t.csv", "new.csv", "r.json"))
+    pd.DataFrame({"u": SIZE, "v": SIZE**2, "y": SIZE + 0.1 * SIZE**2}).to_csv(train, index=False)
+    ask = ["solve", str(train), "-t", "y", "--tau", "1", "--gamma", "1", "--folds", "3", "--json", str(record), "-q"]
+    assert run(ask) == 0
+    new.write_text("u,v,y\nx,3,2\n")
+    capsys.readouterr()
+    ask = ["predict", str(record), str(new), "--invalid-rows", "na", "--interval", "0.5", "--train", str(train)]
+    assert run(ask) == 0
+    out, error = capsys.readouterr()
+    assert out.splitlines()[1:] == ["1,NA,NA,NA"] and "intervals of level" not in error
