@@ -117,10 +117,8 @@ def predict_valid_rows(
         raise BadInput("invalid_rows: 'na' requires a frame or a file; give one of these")
     rows = drop_rows_without_offset(data, rows, columns)
     predicted, reading = predict(rows), rows.reading or learnt
-    whole = np.full((rows.n + reading.left_out, *predicted.shape[1:]), np.nan)
-    whole[rows.places] = predicted
     _warn_of_dropped_rows(reading.left_out - len(reading.invalid or ()), reading.invalid_rows_warning)
-    return whole
+    return _place_among_dropped_rows(predicted, rows)
 
 
 def linear_predictors(
@@ -207,20 +205,19 @@ def read_columns(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
         As for `predict`.
     """
     X = as_frame(unmask(X))
-    if isinstance(X, str | Path):
-        new = _read_file(parts.applied_reading(data.reading), X, tuple(wanted) or data.names)
-        whole = np.full((new.data.n + new.n_dropped_rows, len(wanted)), np.nan)
-        whole[new.data.places] = _select_columns(new.data.X, list(new.data.names), wanted)
-        _warn_of_dropped_rows(new.n_dropped_rows)
-        return whole
     rows = read_new_dataset(data, X, wanted)
     table, header = (rows.X, rows.names) if isinstance(rows, Dataset) else (X, getattr(X, "columns", data.names))
     numbers = _select_columns(np.asarray(table), [str(name) for name in header], wanted)
-    if rows is X or KEPT not in rows.aux:
+    if rows is X:
         return numbers
-    whole = np.full((len(X), len(wanted)), np.nan)
-    whole[rows.aux[KEPT]] = numbers
-    _warn_of_dropped_rows(len(X) - len(numbers))
+    _warn_of_dropped_rows(rows.n_dropped_rows)
+    return _place_among_dropped_rows(numbers, rows)
+
+
+def _place_among_dropped_rows(values: FloatArray, rows: Dataset) -> FloatArray:
+    """Return values of the rows of a data set at their places among all rows that were read; NaN for dropped rows."""
+    whole = np.full((rows.n + rows.n_dropped_rows, *values.shape[1:]), np.nan)
+    whole[rows.places] = values
     return whole
 
 
@@ -288,11 +285,10 @@ def read_columns_and_offsets(
         return read_columns(data, X, wanted), 0.0
     if isinstance(X, str | Path):
         new = _read_file(parts.applied_reading(data.reading), X, tuple(wanted) or data.names, columns)
-        n_rows, places = new.data.n + new.n_dropped_rows, new.data.places
-        whole, offset_of_row = np.full((n_rows, len(wanted)), np.nan), np.zeros(n_rows)
-        whole[places], offset_of_row[places] = read_columns_and_offsets(data, new.data, wanted, columns)
-        _warn_of_dropped_rows(new.n_dropped_rows)
-        return whole, offset_of_row
+        numbers, offsets = read_columns_and_offsets(data, new.data, wanted, columns)
+        _warn_of_dropped_rows(new.data.n_dropped_rows)
+        of_rows = np.asarray(offsets)
+        return _place_among_dropped_rows(numbers, new.data), _place_among_dropped_rows(of_rows, new.data)
     if isinstance(X, Dataset) and X.row_exposure is not None:
         return read_columns(data, X, wanted), X.row_offsets(slice(0, X.n))
     X = as_frame(unmask(X))

@@ -342,7 +342,7 @@ def _predict_rows(
     import numpy as np
 
     rows = new.data
-    table = np.full((rows.n + new.n_dropped_rows, 1 if folds is None else 3), np.nan)
+    table = np.full((rows.n + rows.n_dropped_rows, 1 if folds is None else 3), np.nan)
     table[rows.places, 0] = stored.predict(rows)
     if folds is not None and interval is not None:
         table[rows.places, 1:] = folds.interval(rows, interval)
@@ -405,7 +405,7 @@ def _warn_of_rows(new: NewRows, folds: FoldModels | None) -> list[str]:
     warnings = [new.line_warning] if new.line_warning else []
     if new.n_invalid_rows and new.data.reading is not None:
         warnings.append(new.data.reading.invalid_rows_warning)
-    if n_empty := new.n_dropped_rows - new.n_invalid_rows:
+    if n_empty := new.data.n_dropped_rows - new.n_invalid_rows:
         where = "the model" if folds is None else "the model or of a fold model"
         empty = f"{several(n_empty, 'row')} with a missing value in a column of {where}"
         warnings.append(f"{empty}: no prediction, because the fit also dropped rows with missing values (--na drop)")

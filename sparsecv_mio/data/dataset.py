@@ -187,6 +187,11 @@ class Dataset:
         return int(self.X.shape[1])
 
     @property
+    def n_dropped_rows(self) -> int:
+        """Number of rows that were dropped in reading because a cell is empty or invalid."""
+        return 0 if self.reading is None else self.reading.left_out
+
+    @property
     def places(self) -> IntArray:
         """(n,) positions of the rows in the input, from 0; dropped rows and rows of weight 0 are missing.
 

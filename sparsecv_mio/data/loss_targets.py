@@ -344,10 +344,8 @@ def _check_counts(dataset: Dataset, whole: bool) -> None:
         )
     wrong = np.flatnonzero(~((y >= 0.0) & (y <= LARGEST_COUNT) & ((y == np.floor(y)) | (not whole))))
     if wrong.size:
-        value, kind = (
-            f"{y[wrong[0]]:.12g} in row {dataset.places[wrong[0]] + 1}",
-            "whole numbers" if whole else "numbers",
-        )
+        value = f"{y[wrong[0]]:.12g} in row {dataset.places[wrong[0]] + 1}"
+        kind = "whole numbers" if whole else "numbers"
         raise BadInput(f'target {target!r} is {value}: loss="poisson" needs counts, {kind} of at least 0')
     if not y.any():
         raise BadInput(f'target {target!r} is 0 in every row; loss="poisson" needs at least one count above 0')

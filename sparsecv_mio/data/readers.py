@@ -352,11 +352,6 @@ class NewRows(NamedTuple):
     read_lines: str = ""
 
     @property
-    def n_dropped_rows(self) -> int:
-        """Number of rows of the file that were dropped because a cell is empty or invalid."""
-        return self.data.reading.left_out if self.data.reading is not None else 0
-
-    @property
     def n_invalid_rows(self) -> int:
         """Number of rows of the file that were dropped because a cell is invalid."""
         return len((self.data.reading and self.data.reading.invalid) or ())

@@ -672,7 +672,8 @@ def test_units_are_skipped_before_rows_are_invalid(tmp_path: Path) -> None:
     learnt = replace(learnt, how=replace(learnt.how, skip_lines="2,12"), invalid={})
     path.write_text("age,city\nyears,name\n1,Rome\n2,Wien\n3,Oslo\n")
     new = read_new_rows(path, ["city=Rome", "age"], "y", learnt)
-    assert (new.skipped_lines, new.data.places.tolist(), new.n_invalid_rows, new.n_dropped_rows) == ("2", [0, 2], 1, 1)
+    assert (new.skipped_lines, new.data.places.tolist()) == ("2", [0, 2])
+    assert (new.n_invalid_rows, new.data.n_dropped_rows) == (1, 1)
 
 
 def test_a_title_above_new_rows_is_named(tmp_path: Path) -> None:
