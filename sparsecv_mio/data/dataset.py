@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 KEPT = "(row)"  # auxiliary column with the input positions of the rows that are not dropped
 MULTIPLICITY = "(trials)"  # auxiliary column with the number of trials that a row represents
+COPIES = "(copies)"  # auxiliary column with the number of copies of a row in a draw
 INTERCEPT = "(intercept)"  # name of the intercept among the coefficients
 MAX_EXPOSURE = 1e12  # maximum exposure; the minimum is its reciprocal
 NUMPY_TEXT = re.compile(r"np\.(?:str|bytes)_\((.*)\)")  # how numpy 2 writes a text value

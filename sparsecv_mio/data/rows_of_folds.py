@@ -20,7 +20,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.column_choice import drop_keyword
-from sparsecv_mio.data.dataset import Dataset, ScalesByGroup
+from sparsecv_mio.data.dataset import COPIES, Dataset, ScalesByGroup
 from sparsecv_mio.data.fold_plan import MOST_ROWS, FoldPlan, plan_of_rows, row_lists
 from sparsecv_mio.data.reading_options import fill_value
 from sparsecv_mio.data.standard import column_moments
@@ -139,7 +139,7 @@ def fills_of_folds(dataset: Dataset, folds: FoldPlan) -> FloatArray:
 
 
 def fills_of_rows(dataset: Dataset, rows: IntArray, columns: IntArray, of_fold: str = "") -> FloatArray:
-    """Return the (q,) fill values of columns by the imputation rule of the data, from some rows.
+    """Return the (q,) fill values of columns by the imputation rule of the data, from some rows and their copies.
 
     Parameters
     ----------
@@ -157,8 +157,10 @@ def fills_of_rows(dataset: Dataset, rows: IntArray, columns: IntArray, of_fold: 
     BadInput
         A column is empty in every training row.
     """
-    na, values = _rule(dataset), np.empty(len(columns))
+    na, values, copies = _rule(dataset), np.empty(len(columns)), dataset.aux.get(COPIES)
     assert na is not None
+    if copies is not None:
+        rows = np.repeat(rows, copies[rows])
     there = dataset.X[np.ix_(rows, columns)]
     if dataset.holes is not None:
         there[dataset.holes[np.ix_(rows, columns)]] = np.nan

@@ -163,18 +163,13 @@ def check_procedure(question: Question, what: str) -> None:
         raise BadInput(
             f"{what}: requires a grid of gammas, not the interval {question.gammas}; give values or LO:HI:COUNT"
         )
-    by_folds = " and ".join(f'{name}="folds"' for name in options.by_folds)
     unsupported = {
         "method bounds, which chooses no model": options.method is Method.BOUNDS,
         "model average": options.model is Model.AVERAGE,
-        by_folds: bool(by_folds),
     }
-    na_by_folds = 'na_within="folds"'
-    imputing = f"leave out {na_by_folds}, since each draw imputes missing values from its own rows"
     for named, is_given in unsupported.items():
         if is_given:
-            advice = imputing if named == na_by_folds else "leave out one of the two"
-            raise BadInput(f"{what}: not supported with {named}; {advice}")
+            raise BadInput(f"{what}: not supported with {named}; leave out one of the two")
 
 
 class ChosenModels(NamedTuple):

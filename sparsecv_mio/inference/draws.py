@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.dataset import COPIES, Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan, group_labels
 from sparsecv_mio.data.folds import canonical, ids_of_groups, is_dealt
-from sparsecv_mio.data.reading_options import fill_value
+from sparsecv_mio.data.rows_of_folds import fills_of_rows
 from sparsecv_mio.errors import BadInput
 
 BOOTSTRAP, HALVES = 1, 2  # first keys of the random numbers: each kind of draws has separate numbers
@@ -59,24 +59,23 @@ class Draw:
         >>> drawn.y.tolist(), drawn.row_weights.tolist()
         ([0.0, 2.0], [1.0, 2.0])
         """
-        taken = self._impute(dataset.take(self.rows))
+        taken = dataset.take(self.rows)
+        taken = _impute(replace(taken, aux={**taken.aux, COPIES: self.weights}))
         if np.all(self.weights == 1):
             return taken
         own = 1.0 if taken.row_weights is None else taken.row_weights
         return replace(taken, row_weights=own * self.weights.astype(np.float64))
 
-    def _impute(self, taken: Dataset) -> Dataset:
-        """Return rows whose missing cells are imputed from these rows and their copies."""
-        if taken.holes is None or taken.reading is None or not taken.reading.how.na.uses_imputation:
-            return taken
-        first, X = np.unique(taken.places, return_index=True)[1], taken.X.copy()  # trials are two rows of outcomes
-        for column in np.flatnonzero(taken.holes.any(axis=0)):
-            empty = taken.holes[:, column]
-            known = first[~empty[first]]
-            if known.size:  # otherwise the column is constant
-                numbers = np.repeat(taken.X[known, column], self.weights[known])
-                X[empty, column] = fill_value(numbers, taken.reading.how.na)
-        return replace(taken, X=X)
+
+def _impute(drawn: Dataset) -> Dataset:
+    """Return the rows of a draw, with missing cells imputed from these rows and their copies."""
+    if drawn.holes is None or drawn.reading is None or not drawn.reading.how.na.uses_imputation:
+        return drawn
+    rows = np.unique(drawn.places, return_index=True)[1]  # trials are two rows of outcomes
+    columns = np.flatnonzero(drawn.holes.any(axis=0) & ~drawn.holes.all(axis=0))  # an empty column is constant
+    X = drawn.X.copy()
+    X[:, columns] = np.where(drawn.holes[:, columns], fills_of_rows(drawn, rows, columns), X[:, columns])
+    return replace(drawn, X=X)
 
 
 @dataclass(frozen=True, eq=False)

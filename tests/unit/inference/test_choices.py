@@ -193,7 +193,6 @@ def test_a_draw_without_a_model_is_stated() -> None:
     [
         ({"method": "bounds"}, "method bounds"),
         ({"model": "average"}, "model average"),
-        ({"scale_within": "folds"}, "scale_within"),
     ],
 )
 def test_procedures_that_are_not_repeated_are_refused(options: dict[str, str], message: str) -> None:

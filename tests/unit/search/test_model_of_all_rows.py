@@ -9,9 +9,10 @@ import pytest
 from scipy.special import xlogy
 
 import sparsecv_mio as sc
-from sparsecv_mio.data.folds import outer_folds
+from sparsecv_mio.data.folds import inner_folds, outer_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.inference.draws import bootstrap_draws
 from sparsecv_mio.search.api import with_full_data_model
 from sparsecv_mio.search.options import SearchOptions
 
@@ -78,15 +79,24 @@ def test_what_it_does_not_go_with() -> None:
             sc.solve(data, folds="3", **{"gammas": 0.5, "taus": 1} | how, na_within="folds")
 
 
-def test_draws_impute_from_their_own_rows_anyway() -> None:
-    data = sc.read_dataset(FRAME, "y", na="mean")
-    for within, advice in (
-        ("na", 'leave out na_within="folds", since each draw imputes'),
-        ("scale", "leave out one of"),
-    ):
-        record = sc.solve(data, folds="3", gammas=0.5, taus=1, **{f"{within}_within": "folds"})
-        with pytest.raises(BadInput, match=f'^bootstrap: not supported with {within}_within="folds"; {advice}'):
-            sc.bootstrap(record, data, draws=3)
+@pytest.mark.parametrize("na", ["mean", "median"])
+def test_folds_of_a_draw_impute_and_scale_by_the_copies_of_their_training_rows(na: str) -> None:
+    """A draw has the answer of a file with the copied rows, all copies of a row in one fold."""
+    data = sc.read_dataset(FRAME, "y", na=na)
+    how: dict[str, Any] = {"na_within": "folds", "scale_within": "folds", "gammas": [0.2, 2.0], "taus": [1, 2, 3]}
+    record = sc.solve(data, folds="3", **how)
+    found = sc.bootstrap(record, data, draws=6, seed=2).bootstrap
+    folds = sc.make_folds("3", data)
+    assert found is not None and len(found.chosen) == 6
+    for draw, chosen in zip(bootstrap_draws(data, folds, 6, 2), found.chosen, strict=True):
+        labels = inner_folds(folds, draw.rows, draw.select_rows(data)).labels
+        copied = FRAME.iloc[draw.rows.repeat(draw.weights)].reset_index(drop=True)
+        own = sc.solve(sc.read_dataset(copied, "y", na=na), folds=labels.repeat(draw.weights), **how)
+        assert (chosen.gamma, chosen.tau, chosen.support) == (own.gamma, own.tau, own.support)
+        assert chosen.coefficients == pytest.approx(own.coefficients, rel=1e-8)
+        assert chosen.cv_error == pytest.approx(own.cv_error, rel=1e-8)
+    tested = sc.infer(record, data, "splits:4")
+    assert tested.inference is not None and sc.verify(tested, data).ok
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
