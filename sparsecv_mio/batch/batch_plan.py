@@ -209,7 +209,7 @@ def plan_with_changes(plan: Mapping[str, Any], changes: Sequence[str]) -> dict[s
             for table in designs:
                 table[name] = value
         else:
-            raise BadInput(f"--set {name}: no design of the plan has this key; check its name")
+            raise BadInput(f"--set {name}: no design of the plan has this key; check the spelling of the key")
     return {**plan, "data": data, "vary": vary}
 
 
@@ -376,7 +376,7 @@ def _list_useless_settings(plan: Mapping[str, Any], tasks: Sequence[Task]) -> It
     tested = [task.settings for task in tasks if task.settings.get("test") is not None]
     seeds, splits = ({settings.get(name) for settings in tested} for name in ("seed", "split"))
     if len(seeds) > 1 and len(splits) == 1:
-        yield "seed changes the folds, but not the test rows; to change the test rows, vary split too"
+        yield "seed changes only the folds; to change the test rows as well, vary split"
 
 
 def lists_of_numbers(tasks: Iterable[Task]) -> list[str]:
@@ -391,10 +391,9 @@ def lists_of_numbers(tasks: Iterable[Task]) -> list[str]:
     for name in ("gamma", "tau"):
         values = dict.fromkeys(one[name] for one in settings if isinstance(one.get(name), int | float))
         if len(values) > 1:
-            which = "both" if len(values) == 2 else "all"
             notes.append(
-                f"each of the {len(values)} values of {name} makes a separate task; for one grid of {which} values, "
-                f'write the string "{",".join(map(str, values))}"'
+                f"each of the {len(values)} values of {name} makes a separate task; for one task with a grid, write "
+                f'{name} = "{",".join(map(str, values))}"'
             )
     return notes
 

@@ -143,7 +143,9 @@ def collect(
         if progress is not None:
             progress(outcome)
     if not rows:
-        raise BadInput(f"folder {str(folder.path)!r} has no {word}; run the batch first")
+        has_results = next(iter(folder.outcomes(every)), None) is not None
+        remedy = f"collect the results with --level {LEVELS[0]}" if has_results else "run the batch first"
+        raise BadInput(f"folder {str(folder.path)!r} has no {word}; {remedy}")
     fits = [row for row in rows if row.get("estimator") not in ORACLES]
     if any("loss" in row for row in fits):
         for row in fits:

@@ -116,7 +116,7 @@ def check_oracle(given: Mapping[str, Any]) -> None:
         if name in ("lam", "step", "tol"):
             _check_number(name, value, zero=name == "lam" and kind != "glru")
         elif name in COUNTS and (type(value) is not int or value < 1):
-            raise BadInput(f"{name}: {value!r} is not a whole number of at least 1")
+            raise BadInput(f"{name}: {value!r} is not a whole number of at least 1; give such a number without quotes")
     if kind == "iacv" and given.get("penalty") == "l1" and given.get("solver") != "proxgd":
         raise BadInput(
             "penalty l1: requires solver proxgd, because the penalty has no gradient; exclude the other solvers by "

@@ -34,13 +34,13 @@ class RunSelection:
     relative: str | None = option(
         None,
         "COLUMN=VALUE",
-        "Divide each number by the number of a reference run on the same problem. The reference run has this value in "
-        "the column. [none]",
+        "Divide each number by that of a reference run on the same problem: the run with this VALUE in this COLUMN. "
+        "[none]",
     )
     reduction: str | None = option(
         None,
         "COLUMN=VALUE",
-        "Show the reduction in %, relative to the reference run (see --relative). [none]",
+        "As --relative, but show by how many % each number is below that of the reference run. [none]",
     )
     problem: str | None = option(
         None, "A,B,...", "Columns whose values together identify a problem. [data,folds,seed,test,split]"
@@ -125,8 +125,8 @@ class Drawing:
     panels: str | None = option(
         None,
         "A,B,...",
-        "Columns of the table; each of their values has a separate panel. [data, if box plots have few data sets; "
-        "otherwise one panel]",
+        "Columns of the table; each combination of their values has its own panel. [data, for box plots of 2 to "
+        f"{MOST_PANELS} data sets without --relative or --reduction; otherwise one panel]",
     )
 
     def figure(self, path: str, chosen: RunSelection) -> Figure:
@@ -143,11 +143,10 @@ class Drawing:
         values = parse.names(self.value, "--value") or []
         if self.kind != "lines" and len(values) > 1:
             raise BadInput("--value: several columns require --kind lines; name one column")
-        if (self.kind == "lines") != (self.against is not None):
-            raise BadInput(
-                "--kind lines requires --against with the column of the horizontal axis, and --against requires "
-                "--kind lines"
-            )
+        if self.kind == "lines" and self.against is None:
+            raise BadInput("--kind lines: the horizontal axis is missing; name its column by --against COLUMN")
+        if self.kind != "lines" and self.against is not None:
+            raise BadInput("--against: requires --kind lines; leave this option out for other figures")
         frame, values = chosen.read(path, values)
         frame = run_tables.with_numbers(frame, self.against)
         panel_columns = self._panels(frame, comparable=chosen.relative is not None or chosen.reduction is not None)

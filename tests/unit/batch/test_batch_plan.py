@@ -148,7 +148,7 @@ def test_deprecated_settings_are_told(tmp_path: Path) -> None:
 def test_seeds_that_share_their_test_rows_are_told(tmp_path: Path) -> None:
     told: list[str] = []
     read_plan(written(tmp_path), ["test=0.2"], warn=told.append)
-    assert told == ["seed changes the folds, but not the test rows; to change the test rows, vary split too"]
+    assert told == ["seed changes only the folds; to change the test rows as well, vary split"]
     read_plan(written(tmp_path), ["test=0.2", "split=0:1"], warn=told.append)
     assert len(told) == 1
 
@@ -156,7 +156,7 @@ def test_seeds_that_share_their_test_rows_are_told(tmp_path: Path) -> None:
 def test_a_list_of_gammas_is_no_grid(tmp_path: Path) -> None:
     tasks = read_plan(written(tmp_path), ["gamma=[0.1, 1.0, 10]", "tau='1:3'"])
     assert lists_of_numbers(tasks) == [
-        'each of the 3 values of gamma makes a separate task; for one grid of all values, write the string "0.1,1.0,10"'
+        'each of the 3 values of gamma makes a separate task; for one task with a grid, write gamma = "0.1,1.0,10"'
     ]
     assert lists_of_numbers(read_plan(written(tmp_path))) == []
 

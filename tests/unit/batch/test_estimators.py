@@ -66,6 +66,15 @@ def test_records_of_such_tasks_are_verified(tmp_path: Path) -> None:
     assert row["verified"] and row["state"] == "done", row["reason"]
 
 
+def test_a_level_without_rows_is_refused_with_the_level_that_has_rows(tmp_path: Path) -> None:
+    folder = BatchFolder(tmp_path / "b")
+    with pytest.raises(BadInput, match="has no pairs; run the batch first"):
+        collect(folder, "pairs")
+    run_batch([task(estimator="ridge")], folder)  # without a record
+    with pytest.raises(BadInput, match="has no pairs; collect the results with --level tasks"):
+        collect(folder, "pairs")
+
+
 def test_a_limit_on_processor_time() -> None:
     with processor_limit(None) as stop:
         assert stop is None

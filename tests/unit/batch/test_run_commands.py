@@ -138,7 +138,7 @@ def test_a_dry_run_tells_of_lists_and_of_settings_in_vain(tmp_path: Path, capfd:
     assert run(["batch", str(plan), "--out", str(tmp_path / "out"), "--dry-run"]) == 0
     told = capfd.readouterr()
     assert told.out.splitlines()[-1] == (
-        'each of the 2 values of gamma makes a separate task; for one grid of both values, write the string "0.1,1.0"'
+        'each of the 2 values of gamma makes a separate task; for one task with a grid, write gamma = "0.1,1.0"'
     )
     assert told.err == "sparsecv: warning: setting 'way' is not used by any estimator of the plan; remove it\n"
 
