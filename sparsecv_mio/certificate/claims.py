@@ -1,6 +1,6 @@
 """Checks of the claims of a record: bounds, gap, status, table, the choice of a pair (tau, gamma), target.
 
-The checked fields of the target are the class names, the error of a constant model, and the accuracy.
+For the target, the module checks the class names, the error of a constant model, and the accuracy.
 """
 
 from __future__ import annotations

@@ -391,7 +391,7 @@ class Design(ABC):
 
     @abstractmethod
     def full_data_obstacle(self, taus: Sequence[int], gammas: int) -> str:
-        """Return the reason why `best_fit` is too expensive for a grid; empty if it is not, or not known before."""
+        """Return the reason why `best_fit` is too expensive for a grid; empty if no reason is known in advance."""
 
     @abstractmethod
     def best_fit(self, gamma: float, tau: int, start: Support = (), most: int | None = None) -> Any:

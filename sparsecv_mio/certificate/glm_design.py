@@ -380,7 +380,7 @@ class GlmDesign(Design):
     ) -> str:  # fmt: skip
         """Compute the optima of some pairs, fold by fold; return a reason if this takes too many fits.
 
-        The first fold gets few fits, as it predicts those of the others.
+        The limit for the first fold is low, because the number of its fits predicts the numbers of the other folds.
         """
         begun, k = self.store.count, self.folds.k
         optima: dict[Pair, list[list[Support]]] = {pair: [] for pair in pairs if pair not in self.store.optima}

@@ -72,8 +72,8 @@ class FeatureFrequency(FeatureCount):
     """The inclusion frequency of a feature, with a binomial interval (Wilson) and an interval of its coefficient.
 
     The binomial interval states the accuracy of the frequency for this number of draws. `coefficient_low` and
-    `coefficient_high` are percentiles of the coefficient over all draws, in units of the file, where the coefficient
-    of a feature outside of the model is 0; `zeros` is the share of zeros. `forced` is true for columns in every model.
+    `coefficient_high` are percentiles of the coefficient over all draws, in units of the file. The coefficient of a
+    feature outside of the model is 0, and `zeros` is the share of zeros. `forced` is true for columns in every model.
     """
 
     lower: Number
@@ -139,10 +139,10 @@ class Bootstrap:
 class StabilitySelection:
     """Stability selection by complementary pairs of halves (Shah and Samworth 2013).
 
-    `pairs` is the number of pairs of which both halves have a model; frequencies count their halves. `selected` are
-    the features with a frequency of at least `threshold`, without columns that are in every model; a factor that enters
-    as a whole is one feature, under its name, although `features` lists its columns. The expected number
-    of selected features that a half chooses with a probability of at most `mean_size / n_features` is at most `bound`,
+    `pairs` is the number of pairs of which both halves have a model; frequencies count their halves. `selected` are the
+    features with a frequency of at least `threshold`, without columns that are in every model. In `selected`, a factor
+    whose levels enter together is one feature, under its name; `features` lists its columns. The expected number of
+    selected features that a half chooses with a probability of at most `mean_size / n_features` is at most `bound`,
     which is `mean_size^2 / ((2 threshold - 1) n_features)`. `mean_size` is the mean number of features that a half
     chose, and `n_features` the number of features to choose from. The other fields are those of `Bootstrap`.
     """
@@ -168,17 +168,18 @@ class StabilitySelection:
 class Baseline:
     """Another estimator, whose penalty or size the folds of the record chose, compared with the reported pair.
 
-    `cv_error` is the smallest CV error over its candidates; with `one_se`, that of the largest penalty (at the same
-    `l1_ratio`), or the smallest size, whose CV error is at most one standard error above the smallest. `fold_errors`
+    `cv_error` is the smallest CV error over its candidates. With `one_se`, it is the CV error of the largest penalty
+    (at the same `l1_ratio`), or the smallest size, within one standard error of the smallest CV error. `fold_errors`
     are its parts by fold, as in `chosen_folds`. `difference` is the CV error minus that of the fold models of the
-    reported pair, and `standard_error` the standard error of this difference over the folds, which are paired; both are
-    null if a fold of the pair has no model, and the latter for a single fold. `support`, `coefficients` and `intercept`
-    belong to the full-data fit at the chosen `alpha` and `l1_ratio`, which are null for a method without a penalty.
+    reported pair. `standard_error` is the standard error of this difference, computed from the paired differences of
+    the folds. Both are null if a fold of the pair has no model; `standard_error` is also null for a single fold.
+    `support`, `coefficients` and `intercept` belong to the full-data fit at the chosen `alpha` and `l1_ratio`, which
+    are null for a method without a penalty.
 
-    The certified lower bound of the grid states that best-subset selection at any pair has a CV error at most
-    `possible_gain` per cent below `cv_error`; a negative number -g states that every pair is at least g per cent above.
-    It is null without a positive bound, or if `cv_error` is 0. `fold_models` has the intercept and every coefficient by
-    fold; it is empty if there are too many numbers.
+    By the certified lower bound of the grid, no pair of best-subset selection has a CV error more than `possible_gain`
+    per cent below `cv_error`. A negative number -g means that every pair is at least g per cent above `cv_error`.
+    `possible_gain` is null without a positive bound, or if `cv_error` is 0. `fold_models` has the intercept and every
+    coefficient by fold; it is empty if there are too many numbers.
     """
 
     method: str
@@ -221,9 +222,9 @@ class Baselines:
 class SplitTest:
     """The test of a term of the model that half of the rows chose, on the other rows.
 
-    `p_value` is that of the hypothesis that the coefficients of the term are 0, with `df` denominator degrees of
-    freedom; they are 1 and 0 if the other rows cannot test the term. `estimate` and `standard_error` are null for such
-    a term and for a factor of several columns.
+    `p_value` belongs to the hypothesis that the coefficients of the term are 0, and `df` are its denominator degrees of
+    freedom. If the other rows cannot test the term, `p_value` is 1 and `df` is 0. `estimate` and `standard_error` are
+    null for such a term and for a factor of several columns.
     """
 
     term: str

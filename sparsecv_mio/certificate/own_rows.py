@@ -1,9 +1,9 @@
 """Recomputation of fold-specific preprocessing (imputation and scaling) for `verify`, independent of the search.
 
 If columns are imputed or scaled by the training rows of each fold, the folds of a record are checked on the expanded
-table of :mod:`sparsecv_mio.data.rows_of_folds`. This module computes the values of that table again from the data, with
-separate code, and compares the values fold by fold. This module sums without rounding errors and computes medians by
-sorting.
+table of :mod:`sparsecv_mio.data.rows_of_folds`. That table has a copy of a row for each distinct version of its values.
+This module computes the values again from the data, with separate code, and compares the values fold by fold. This
+module sums without rounding errors and computes medians by sorting.
 """
 
 from __future__ import annotations

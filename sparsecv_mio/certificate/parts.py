@@ -289,8 +289,8 @@ class SourceWork:
     gamma) and `nodes` of trees measure its work; a run without a limit repeats both on one thread. `seconds` and
     `cpu_seconds` are wall-clock and processor time. `decided` is the number of solved subproblems, and `ruled_out` that
     of open subproblems of pairs that its lower bounds excluded. `gap_closed` is the decrease of the relative gap of the
-    grid, which starts at 1; if the gap belongs to different pairs before and after, as in a descent, the decreases add
-    up to more.
+    grid, which starts at 1. The decreases add up to more than 1 if the gap belongs to different pairs before and after
+    a step, as in a descent.
     """
 
     source: str
@@ -451,12 +451,12 @@ class DataInfo:
     """The data of a record: `names` are the features in order, so that a reader can select the same columns again.
 
     `weights` is the column of row weights; with `class_weight` `balanced` both classes also have the same total weight.
-    `n` and `fingerprint` belong to the rows with positive weight, and `total_weight` is their weight; it is null with a
-    column of weights in older records, in which rows were repeated by their weights. `reading` is the preprocessing of
-    the file; null for a plain table of numbers. `exposure` is the column of exposures of counts, and `offset` the
-    column that is added to linear predictors. With `trials`, the column of the numbers of trials, the successes and
-    failures of a row of the file are two rows, and `total_weight` is the number of trials. `loss` is the loss of the
-    fits; null in records of version 0.2 or older.
+    `n` and `fingerprint` belong to the rows with positive weight, and `total_weight` is their weight. In older records
+    with a column of weights, rows were repeated by their weights, and `total_weight` is null. `reading` is the
+    preprocessing of the file; null for a plain table of numbers. `exposure` is the column of exposures of counts, and
+    `offset` the column that is added to linear predictors. With `trials`, the column of the numbers of trials, the
+    successes and failures of a row of the file are two rows, and `total_weight` is the number of trials. `loss` is the
+    loss of the fits; null in records of version 0.2 or older.
     """
 
     n: Count
@@ -903,7 +903,7 @@ class ChosenFolds(Sequence[ChosenFold]):
 
 @dataclass(frozen=True)
 class InstabilityRow:
-    """The certified interval of the instability of one pair of the table, `0 ..` unknown if it cannot matter."""
+    """The certified interval of the instability of one pair of the table; 0 to unknown if the pair cannot be chosen."""
 
     lower: Number
     upper: Bound

@@ -62,12 +62,12 @@ class LinearModel:
         Parameters
         ----------
         X : pandas.DataFrame, table with `__arrow_c_stream__`, Dataset, path or (n, p) array_like
-            New rows. A frame, another table, a `Dataset` or a file, which is read with the options of the record, needs
-            the columns of the model by name, in any order; an array needs all columns of the data in their order.
+            New rows. A frame, another table, a `Dataset` or a file needs the columns of the model by name, in any
+            order; a file is read with the options of the record. An array needs all columns of the data in their order.
         invalid_rows : {"error", "na"}
-            Treatment of rows with an unknown level, a text instead of a number, an invalid exposure or offset, or a
-            missing cell that is not imputed: an error, or the prediction NaN and a warning. `na` requires a frame or a
-            file.
+            Treatment of invalid rows: an error, or the prediction NaN and a warning. A row is invalid if it has an
+            unknown level, a text instead of a number, an invalid exposure or offset, or a missing cell that is not
+            imputed. `na` requires a frame or a file.
 
         Returns
         -------
@@ -581,8 +581,8 @@ class DrawnSearch(DrawnModel):
         Raises
         ------
         BadInput
-            If there are weights or an averaged model, the folds do not hold out every row once, there are too few rows
-            for the level, or the data differ from those of the record.
+            If the record has weights or an averaged model, if its folds do not hold out every row once, if there are
+            too few rows for the level, or if the data differ from those of the record.
 
         Examples
         --------

@@ -71,8 +71,8 @@ class Counts:
 class OneSe:
     """The one-standard-error rule, which chose the pair: smallest tau, then largest gamma, within one standard error.
 
-    `standard_error` is that of the minimum CV error. If `estimate` is true, a limit came before the minimiser, every
-    simpler pair and the chosen pair were known accurately enough for the rule.
+    `standard_error` is that of the minimum CV error. If `estimate` is true, a limit ended the search before the rule
+    was certain: the minimiser, every simpler pair or the chosen pair is not known accurately enough.
     """
 
     standard_error: parts.Number
@@ -165,10 +165,10 @@ class TableRow(BoundedPair):
 class Region:
     """The part of the grid in which the best pair is certified, and this pair.
 
-    The part contains every tau up to `up_to_tau` at every gamma, every tau at gammas from `from_gamma` on (one of the
-    two may be null), and the pair itself, which may have a larger tau and a smaller gamma. `lower` bounds the minimum
-    of h over the part, `upper` the h of the pair, and `upper - lower <= gap * upper + tie_width + allowance` for the
-    requested gap, as for the whole grid.
+    The part contains every tau up to `up_to_tau` at every gamma, and every tau at gammas from `from_gamma` on; one of
+    the two fields may be null. The part also contains the pair itself, which may have a larger tau and a smaller gamma.
+    `lower` bounds the minimum of h over the part, `upper` the h of the pair, and
+    `upper - lower <= gap * upper + tie_width + allowance` for the requested gap, as for the whole grid.
     """
 
     up_to_tau: parts.Count | None
@@ -265,8 +265,8 @@ class NestedClasses:
 class Nested:
     """Nested cross-validation: the whole procedure is repeated without each outer fold and scored on it.
 
-    `error` is the mean squared error (with logistic loss the mean log loss) over the rows of the finished outer folds,
-    and `standard_error` its standard error over these folds; null for a single fold. `optimism` is the excess in per
+    `error` is the mean squared error (with logistic loss the mean log loss) over the rows of the finished outer folds.
+    `standard_error` is its standard error over these folds; null for a single fold. `optimism` is the excess in per
     cent of `error` over the CV error of the pair of the model on all rows; null if that CV error is 0 or unknown.
     """
 
@@ -284,8 +284,8 @@ class GammaPiece:
 
     `at_low` and `at_high` are upper bounds on the CV error at the ends of the interval, null if they were not needed.
     `supports` are positions in `Continuous.supports`: every optimum of every fold at any gamma of the piece is one of
-    these, up to duplicate columns. It is null if the bound did not need supports, because training losses alone exceed
-    the answer.
+    these, up to duplicate columns. `supports` is null if the bound did not need supports, because training losses alone
+    give a bound above the answer.
     """
 
     tau: parts.Count
@@ -337,8 +337,8 @@ class AveragedPair:
     of the mean over rows; null if some fold has no support. `weight` is 0 for a pair that is too far away, and for a
     pair whose gamma and fit equal those of a nearer pair. `fit` and `folds` are positions in `Average.supports`: of the
     full-data subset (null for a pair that is too far away) and of the subset of each fold. `folds` is empty if some
-    fold has none, and for pairs that are too far away if there are too many to store. If `estimate` is true, some of
-    these subsets are not known to be optimal.
+    fold has no subset. It is also empty for pairs that are too far away, if the subsets of all pairs are too many to
+    store. If `estimate` is true, some of these subsets are not known to be optimal.
     """
 
     gamma: parts.Gamma
@@ -373,7 +373,7 @@ class Average:
     See docs/theory/average.md. `pairs` has one entry for each row of the table. If every tau of the table is below the
     number of features and restrictions concern single features only, one entry with all features follows for each
     gamma. `model` is a full-data best subset whose target is replaced by the predictions of the average.
-    `model.objective` per row, `missed`, is the mean square of the residuals of the model; it is at most `allowed`, a
+    `model.objective` per row, `missed`, is the mean square of the residuals of the model. It is at most `allowed`, a
     share of the minimum CV error, unless the grid has no larger tau. `fewer` is a lower bound on the objective of every
     model with fewer features; null if there are none. No CV error of the record belongs to this model; `within_folds`
     estimates its error, if requested.
@@ -405,27 +405,27 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     **Status.** `proved` means `upper - lower <= gap * upper + tie_width + allowance` for the requested gap; the field
     `gap` is the relative gap reached. A proved pair is the one with the smallest upper bound. If a limit comes first,
     the reported pair is the one with the smallest `cv_error` found. If `estimate` is true, some fold of the reported
-    pair is not solved: `cv_error` is then the mean of the errors in `chosen_folds`, moved to the nearer bound of the
-    interval of the pair if it lies outside.
+    pair is not solved. `cv_error` is then the mean of the errors in `chosen_folds`; if this mean lies outside the
+    interval of the pair, it is moved to the nearer bound.
 
-    **Other rules.** If another rule (`one_se`, or a weight of the instability) chose another pair than that with the
-    minimum CV error, `least` has the latter pair with the statements about the grid, and `least_folds` its folds;
-    otherwise both are null. `lower`, `upper`, `gap`, `tie_width` and `allowance` of the record then refer to h of the
-    chosen pair only, and `status` to the minimum CV error.
+    **Other rules.** Another rule (`one_se`, or a weight of the instability) may choose another pair than the pair with
+    the minimum CV error. Then `least` has the pair with the minimum CV error and the statements about the grid, and
+    `least_folds` has its folds; otherwise both are null. `lower`, `upper`, `gap`, `tie_width` and `allowance` of the
+    record then refer to h of the chosen pair only, and `status` to the minimum CV error.
 
     **Model.** `support`, `coefficients`, `intercept` and `refit` belong to the full-data model of the reported pair.
     `average` is the averaged model that predicts instead, if it was requested. If some fold of the reported pair is not
-    solved, the training objective of every fold model is at most `1 + training_gap` times the minimum; `training_gap`
-    is null if this is not known for all folds, and in older records.
+    solved, the training objective of every fold model is at most `1 + training_gap` times its minimum. `training_gap`
+    is null if some fold has no such bound, and in older records.
 
     **Other fields.** `region` is the part of the grid in which the best pair is certified: the whole grid if the status
-    is `proved`, null if there is no such part and for a descent. `advice` has options that would complete the proof;
-    null if it is complete and for a descent. `loosest` is the pair that determines the gap of the grid, and `so_far`
-    has the results certified before the run ended; both are null for a proved grid, for a descent and in older records.
-    `mae` is the mean absolute error of held-out rows in `chosen_folds`; null in older records, with weights, and if it
-    would take long. `stability` states how much the model changes if a fold is held out; null in older records and if
-    it would take long. `continuous` is the certificate over an interval of gamma, if one was requested; the table then
-    has the reported gamma only, and `lower` bounds the minimum of h over the interval.
+    is `proved`. It is null if there is no such part, and for a descent. `advice` has options that would complete the
+    proof; null if it is complete and for a descent. `loosest` is the pair that determines the gap of the grid, and
+    `so_far` has the results certified before the run ended. Both are null for a proved grid, for a descent and in older
+    records. `mae` is the mean absolute error of held-out rows in `chosen_folds`; null in older records, with weights,
+    and if it would take long. `stability` states how much the model changes if a fold is held out; null in older
+    records and if it would take long. `continuous` is the certificate over an interval of gamma, if one was requested;
+    the table then has the reported gamma only, and `lower` bounds the minimum of h over the interval.
 
     `bootstrap` and `stability_selection` have the models that the whole procedure chose from draws of the rows, with
     their frequencies, if they were requested.
@@ -546,8 +546,8 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     def seen_folds(self) -> int:
         """Number of unsolved folds of the pair whose support is that of the full-data model.
 
-        That model may have been found with the held-out rows, which lowers the CV error of these folds; folds without
-        their best subset may raise it. The CV error, an estimate, may therefore be too low or too high.
+        The full-data model was fitted to the held-out rows too, which lowers the CV error of these folds. Folds without
+        their best subset may raise the CV error. The estimated CV error may therefore be too low or too high.
         """
         if not self.estimate or not self.support:
             return 0

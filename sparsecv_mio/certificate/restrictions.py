@@ -3,9 +3,9 @@
 Adjustment columns are in every model, but in no support of the record, and tau does not count them. `reference_levels`
 looks up the reference level of each factor that counts as one feature.
 
-With restrictions other than forced columns, `verify` tries all supports that the restrictions allow. With sign
-constraints, the sign-constrained fit of a support is the plain ridge fit of the columns whose coefficients are not
-zero. `verify` therefore takes the minimum over the plain ridge fits with the required signs. From each allowed support,
+With restrictions other than forced columns, `verify` tries all supports that the restrictions allow. The fit of a
+support under sign constraints equals the plain ridge fit of those of its columns whose coefficients are not zero.
+`verify` therefore takes the minimum over the plain ridge fits with the required signs. From each allowed support,
 `verify` removes every combination of the columns whose coefficients have a bound of 0, and tries the remaining sets of
 columns (docs/theory.md, "Restrictions"). With other bounds, each set is fitted within its bounds
 (`problem.objective.fit_bounded_ridge`).

@@ -667,7 +667,8 @@ class RidgeDesign(Design):
         """Return exact fits with the required signs of all sets that may be optimal, and whether each is certain.
 
         A fit is uncertain if a coefficient near zero may have the other sign, or if a column that a sign constraint
-        forces to zero would improve the fit. None marks a fit that is worse than a certain one in fractions.
+        forces to zero would improve the fit. None marks a fit that is worse than another fit that is certain and was
+        computed in fractions.
 
         Parameters
         ----------

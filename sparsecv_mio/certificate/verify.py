@@ -4,10 +4,10 @@ The module uses no code of the search. Only the tests of `--infer` are recompute
 (`inference.split_tests`), so the check of these tests does not detect an error of this function.
 
 The module rebuilds the folds from their specification, refits the supports by `problem.objective` and sums the held-out
-errors again. With squared-error loss, the module tries every support at every pair if at most 12 features are not
-constant. If 13 to 15 features are not constant, it tries every support at the reported pair only. Fields that are too
-expensive to recompute are checked against bounds or only read. The report states how each field was checked
-(:mod:`sparsecv_mio.certificate.checked_fields`).
+errors again. With squared-error loss and at most 12 non-constant features, the module tries every support at every
+pair. With 13 to 15 non-constant features, it tries every support at the reported pair, and at the pairs with the
+smallest lower and the smallest upper bound. Fields that are too expensive to recompute are checked against bounds or
+only read. The report states how each field was checked (:mod:`sparsecv_mio.certificate.checked_fields`).
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ of column j. Define `g_j = sum y_i u_i x_ij` and `pi_j = (gamma / 2) s_j^2`. For
 
     F(S) >= sum_i H(u_i) - sum_{j in S} g_j^2 / (4 pi_j).
 
-Without an intercept, the inequality holds for every u. The inequality does not require the best u, so u may be computed
-in floating point. The objective at any point b is an upper bound on F(S). If b* is the fit of S, the difference of the
-two bounds is at least `sum_j pi_j (b_j - b*_j)^2`. This inequality bounds the distance of b from b*. Numbers are
+Without an intercept, the inequality holds for every u. Since u need not be the best vector, it may be computed in
+floating point. The objective at any point b is an upper bound on F(S). If b* is the fit of S, the difference of the two
+bounds is at least `sum_j pi_j (b_j - b*_j)^2`. This inequality bounds the distance of b from b*. Numbers are
 represented as integers times `2^-WIDTH`. Every logarithm, exponential and margin in this module has an error of less
 than `LOST_UNITS` of these units, because its computation rounds fewer than 2^17 times.
 """

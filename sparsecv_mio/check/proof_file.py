@@ -57,8 +57,8 @@ class Floats:
     def gram(self, W: Array) -> Array:
         """Return `W'W` for |W| <= 1, with an error of at most `4 u |w_i| |w_j|` (norms of columns) in the entry (i, j).
 
-        W is cut into slices of so few bits that every sum of products of two slices is an integer multiple of one unit,
-        below 2^53, and so is exact in any order; only the sum of these matrices is rounded.
+        W is cut into slices of few bits. Every sum of products of two slices is then an integer multiple of one unit,
+        below 2^53, and therefore exact in any order. Only the sum of the products of slices is rounded.
         """
         bits = (52 - max(len(W) - 1, 1).bit_length()) // 2
         count = -(-80 // bits)

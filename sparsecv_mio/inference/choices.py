@@ -2,9 +2,9 @@
 
 A *draw* is a set of rows drawn at random. The procedure is the search that gave the reported model, with the same grid
 and options. The folds of a draw are made like the inner folds of nested cross-validation. The search of a draw starts
-from the reported supports. Draws are searched one after the other; if a draw takes long, several processes of one
-thread each search the draws. Finished draws are stored in a file of JSON lines, so that a later run continues with the
-missing draws.
+from the reported supports. Draws are searched one after the other. If a draw takes long, several single-threaded
+processes search different draws at the same time. Finished draws are stored in a file of JSON lines, so that a later
+run continues with the missing draws.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Draws of the rows of a data set: bootstrap draws with replacement, and complementary halves without replacement.
 
 A draw lists distinct rows and the number of copies of each row. The number of copies is used as the weight of the row.
-All copies of a row are then in one fold, and a fit to the draw equals the fit to the data set with copied rows.
+All copies of a row are then in one fold, and a fit to the draw equals the fit to a data set in which the rows are
+copied.
 
 The *units* of a draw are rows. If whole groups of rows are in one fold (folds `groups:COLUMN` and `groups:COLUMN:K`,
 folds given row by row, and splitters of groups), the units are these groups. With two classes every draw has as many

@@ -8,9 +8,9 @@ scaled so that the penalty is 1. If columns form nearly collinear groups, the re
 the matrix M instead of the penalty (docs/theory/bounds.md, section 9). The proof contains this part.
 
 A term is a column, or a group of columns such as a factor; `ChosenTerms` states which terms a support may contain. If
-terms are groups, the proof of a leaf is complete if the objective of the ridge fit on all terms of the leaf is at least
-the threshold. Otherwise the terms that the leaf may choose are removed one at a time, and the objectives of the fits
-without one term give the bound.
+terms are groups, the ridge fit on all terms of a leaf proves the threshold if its objective is at least the threshold.
+Otherwise each term that the leaf may choose is removed in turn, and the objectives of the fits without one term give
+the bound.
 """
 
 from __future__ import annotations

@@ -118,9 +118,10 @@ class PredictedClasses:
     def measure(self) -> dict[str, float]:
         """Return further measures of the predictions, by name; without statsmodels, without the calibration.
 
-        The calibration intercept is that of a logistic regression of the classes on the offset log odds, and the
-        calibration slope the coefficient of the log odds in a regression with an intercept. The standard error of the
-        AUC is that of DeLong, DeLong and Clarke-Pearson (1988, Biometrics 44) for independent rows without weights.
+        The calibration intercept is the intercept of a logistic regression of the classes with the log odds as offset.
+        The calibration slope is the coefficient of the log odds in a logistic regression with an intercept. The
+        standard error of the AUC is that of DeLong, DeLong and Clarke-Pearson (1988, Biometrics 44) for independent
+        rows without weights.
 
         Examples
         --------

@@ -476,8 +476,8 @@ def plot_coefficients(
     ax : matplotlib Axes, optional
         Axes to draw on; those of a new pyplot figure by default.
     data : Dataset, optional
-        Data of the record. Coefficients are then for columns and a target of standard deviation 1, and a `Record` is
-        drawn as the path of full-data best subsets at the gamma of the model (computed in at most 10 seconds).
+        Data of the record. Coefficients are then for columns and a target of standard deviation 1. A `Record` is drawn
+        as the path of full-data best subsets at the gamma of the model, computed in at most 10 seconds.
     gamma : float, optional
         Gamma of a path to draw; by default the middle one.
 

@@ -249,8 +249,8 @@ def describe_folds(folds: FoldInfo) -> str:
 def stability_lines(record: Record, data: Dataset | None = None) -> list[str]:
     """Return lines on the folds that chose each feature, and on the largest change that a fold makes, or why not.
 
-    For folds in time order the change is described only on request: the first models are fitted to few rows, so their
-    losses differ from those of the full data however influential a fold is.
+    For folds in time order the change is described only on request. The first models are fitted to few rows, so their
+    losses differ from those of the full-data model even if no fold is influential.
 
     Parameters
     ----------
