@@ -1,8 +1,8 @@
 """Lists of all supports at one gamma whose value is at most a threshold, found by branch-and-bound trees.
 
 A *criterion* defines the value of a support: the training objective, or the CV error if all folds share the support. A
-*branch* is the set of supports that contain given columns and exclude other given columns. For a branch the criterion
-gives a ridge problem whose objective f satisfies `f(S) <= rate * value(S) + offset` for every support S of the branch.
+*branch* is the set of supports that contain given columns and exclude other given columns. The criterion gives a ridge
+problem for each branch. Its objective f satisfies `f(S) <= rate * value(S) + offset` for every support S of the branch.
 If the value of a support is at most v, its objective f is therefore at most `rate * v + offset`
 (docs/theory/near_optimal.md). A `Collection` lists all supports of a branch whose f satisfies this inequality, by
 branch-and-bound trees. If a branch has many such supports, the branch is split.
@@ -455,9 +455,9 @@ class FoldRows:
     def weighted_rows(self, own: IntArray, factor: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return rows whose sum of squared residuals e is at most m H, for any support that contains given columns.
 
-        With `B = (I - H_NN)^{-1}` of these columns alone, rows are multiplied by the root of `B^2` if a fold is one
-        row, otherwise of `2 a B - a^2 I`, with a the mean eigenvalue of B, below 2 so that this is positive definite (B
-        is at least I).
+        Let `B = (I - H_NN)^{-1}` for these columns alone. If a fold is one row, the row is multiplied by B. Otherwise
+        the rows are multiplied by the root of `2 a B - a^2 I`, where a is the mean eigenvalue of B, limited to less
+        than 2. The matrix is then positive definite, because B is at least I.
 
         Parameters
         ----------

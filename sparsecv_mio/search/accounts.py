@@ -1,10 +1,10 @@
 """Classes that count the cost and the gain of every source of bounds in a search.
 
 A *source of bounds* is a method that narrows the intervals of subproblems (tau, gamma, fold), such as a relaxation or a
-branch-and-bound tree. The costs and gains of each source are counted in an account under its name; the mixed-integer
-problems (MIOs) of a backend have another account. The cost and gain of a source are the changes in the totals of the
-search while the source works (`Accounts.of`). All other work has the account `OTHER_WORK`, so that the seconds of all
-accounts add up to the seconds of the run.
+branch-and-bound tree. Each source has an account for its costs and gains, under the name of the source. The
+mixed-integer problems (MIOs) of a backend have another account. The cost and gain of a source are the changes in the
+totals of the search while the source works (`Accounts.of`). All other work has the account `OTHER_WORK`, so that the
+seconds of all accounts add up to the seconds of the run.
 
 Work is counted in nodes of branch-and-bound trees and in *problems*. The two counts are reproducible if the search runs
 on one thread without a time limit. A problem is a ridge problem on the training rows of a fold, or on the full data, at
@@ -29,8 +29,8 @@ MIOs of a backend                       unknown, depends on the backend
 
 The relative gap of the grid is `(ceiling - floor) / ceiling`, where `floor` is the smallest lower bound of a pair (tau,
 gamma) and `ceiling` the smallest upper bound. The gap is 1 before any bound is known. A pair is excluded as soon as its
-lower bound is at least the ceiling minus the requested gap. `ruled_out` counts the open subproblems of excluded pairs.
-These subproblems may still be solved later.
+lower bound is at least `ceiling * (1 - gap)`, with the requested gap. `ruled_out` counts the open subproblems of
+excluded pairs. These subproblems may still be solved later.
 """
 
 from __future__ import annotations

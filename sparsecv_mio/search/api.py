@@ -10,9 +10,10 @@ error. Nested cross-validation therefore repeats the whole procedure with each o
 of tau and gamma, and the fit at the chosen pair. Each resulting model predicts the rows of the outer fold that was held
 out. `nested_cross_validate` estimates the error of the procedure by these predictions.
 
-`search_with_nested_weight` chooses the weight of the criterion "CV error plus weight times instability". One search
-finds the best pair for every weight. The search on the full data uses the weight with the minimum error over all outer
-folds, or the smallest of several weights with this error. Weight 0, the CV error alone, is one of the weights.
+`search_with_nested_weight` chooses the weight of the criterion "CV error plus weight times instability". For each outer
+fold, one search on the other rows finds the best pair for every weight. The search on the full data uses the weight
+with the minimum error over all outer folds; in a tie, the smallest weight. Weight 0, the CV error alone, is one of the
+weights.
 """
 
 from __future__ import annotations

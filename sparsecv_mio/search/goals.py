@@ -35,8 +35,9 @@ class SearchGoal(Protocol):
 class CertifiedChoice:
     """The pair with the smallest CV error, certified within the gap.
 
-    Another pair may have a better estimate than the certified one. `together` then solves that pair. `winner_first`
-    yields no step once the choice is certified, and the loop ends without a settled goal.
+    A pair that is not certified may have a better estimate than the certified pair. The order `together` then solves
+    the pair with the better estimate. The order `winner_first` yields no step once the choice is certified, and the
+    loop ends without a settled goal.
     """
 
     needs_full_data: ClassVar[bool] = False

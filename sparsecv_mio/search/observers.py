@@ -7,11 +7,11 @@ state of the search at one moment by the fields `{"seconds", "nodes", "mios", "d
 by tau. CV errors are per row, in squared units of the target; an unknown upper bound is null. `estimates` contains, for
 every tau, the smallest estimate of the CV error over gamma, or null if it is unknown. `proved` is `[tau, gamma]`: the
 best pair is certified among the pairs of size at most `tau` or of gamma at least `gamma`. Each of the two numbers may
-be null, and so may the list. `stage` describes the last step that began. `begun` lists all steps that began since the
-previous line, each with its order, its description, and its smallest and largest gamma.
+be null, and the list may be null too. `stage` describes the last step that began. `begun` lists all steps that began
+since the previous line, each with its order, its description, and its smallest and largest gamma.
 
 Every line describes all pairs. A line is written only after the results of some steps are stored, and at least 0.02 s
-after the previous line. The lines then take at most 5% of the time. Several steps may share a line.
+after the previous line. Writing the lines then takes at most 5% of the time. One line may describe several steps.
 
 A search by descent has no grid of gammas. The first line of the trace of a descent has `"gammas": null`. Each other
 line has the `gamma` of the next step and the number of earlier `steps`. The list `pairs` has the pairs with this gamma,

@@ -326,8 +326,8 @@ class SearchOptions(GridOptions):
         by nested cross-validation (:mod:`sparsecv_mio.search.api`). With several weights, the pair of the first is
         reported, and the record has the pairs of all.
     model : {"pair", "average"}
-        Model that predicts: that of the reported pair, or the average of the near-optimal pairs on a best subset
-        (:mod:`sparsecv_mio.search.answer.average`).
+        Model that predicts: that of the reported pair, or the averaged model, a best subset that approximates the
+        average of the near-optimal pairs (:mod:`sparsecv_mio.search.answer.average`).
     own_error : bool
         True to estimate the error of the averaged model too, from an average in each fold.
     method : {"auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent"}

@@ -2,7 +2,7 @@
 
 For each fold, one Newton step starts at the full-data fit, with the Hessian at this fit minus the terms of the held-out
 rows. A ball about the point after the step contains the fit of the fold (`kernels/rows_out`). If folds have few rows,
-the step costs O(tau^2) for each fold, independently of the number of rows. If an interval is too wide, further Newton
+the step costs O(tau^2) for each fold, whatever the total number of rows. If an interval is too wide, further Newton
 steps follow. Each further step computes the gradient from all n rows in O(n tau) operations (docs/theory/glm.md,
 section 9).
 """
@@ -212,8 +212,8 @@ class SupportLeftOut:
     size : int
         Number of values of the support in all rows.
     fine : float
-        Factor on the accuracy of margins that makes losses equally accurate: the slopes of counts of 10,000 are a
-        hundred times their losses; the slopes of two classes are smaller than their losses.
+        Factor on the accuracy of margins that makes losses equally accurate. For counts of 10,000, slopes are a hundred
+        times the losses; for two classes, slopes are smaller than the losses.
     """
 
     values: FloatArray

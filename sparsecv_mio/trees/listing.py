@@ -394,9 +394,9 @@ def with_diagonal(form: NormalForm, start: FloatArray, steps: int = 0) -> Normal
 
 
 class SupportsBelow:
-    """A source of all supports at or below the cutoffs of their sizes, in which some supports may occur twice.
+    """A tree search that passes on all supports at or below the cutoffs of their sizes, some of them possibly twice.
 
-    It contains all supports that differ only in the choice among duplicate columns.
+    Supports that differ only in the choice among duplicate columns are all passed on.
 
     Parameters
     ----------

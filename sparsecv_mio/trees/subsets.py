@@ -44,8 +44,8 @@ class BestSubset:
     """The result for one tau: `lower <= min f <= upper = f(support)` in the units of the problem.
 
     If `complete` is True, `candidates` contains every support that can be optimal, up to the choice among duplicate
-    columns, columns that are constant in training, and a constant target; then `lower` is `upper` minus the margin for
-    rounding.
+    columns, columns that are constant in training, and a constant target. In this case `lower` is `upper` minus the
+    margin for rounding.
     """
 
     tau: int

@@ -1,10 +1,10 @@
 """A check of the answer before it is reported: supports are refitted by the code of `verify`.
 
 The check prevents a run from reporting a status or an upper bound that `verify` would reject. At the end of a search,
-the folds of the reported pair are refitted from the numbers of the file, and their supports are compared with all
-supports that differ in one column. Then a sample of the other solved subproblems is refitted. If refit and search
-disagree in a fold by more than rounding, all intervals of the fold become [0, inf) and the status changes. A warning
-names the pair, the fold and the disagreement.
+the folds of the reported pair are refitted from the numbers of the file. The support of each fold is compared with all
+supports that differ from it in one column. Then a sample of the other solved subproblems is refitted. If refit and
+search disagree in a fold by more than rounding, all intervals of the fold become [0, inf) and the status changes. A
+warning names the pair, the fold and the disagreement.
 
 The check takes `RECHECK_SHARE` of the seconds of the search, or the rest of a time limit if the rest is shorter. The
 folds and subproblems are checked in a random order with a fixed seed. At least one of them is checked. The check ends

@@ -91,10 +91,10 @@ def is_weakest_due(state: GridState, plan: Plan, pairs: BoolArray, share: float)
 def forecast_rounds(state: GridState, plan: Plan, pairs: BoolArray) -> float:
     """Return a forecast of the seconds that rounds take until no pair is open, at the speed so far.
 
-    Work is counted in nodes, so that a slow second of a busy machine changes little. A pair of a new size takes as much
-    work as a pair of the last new size, times the average growth from one tried size to the next. A pair that is still
-    open takes more work than its first try, by the factor by which its node limit grew. The forecast is inf if nothing
-    was measured.
+    Work is counted in nodes, so that a slow second of a busy machine changes little. For a pair of a new size, the
+    forecast is the work of a pair of the last new size, times the average growth from one tried size to the next. For a
+    pair that is still open, it is the work of its first try, times the growth of its node limit. The forecast is inf if
+    nothing was measured.
 
     Parameters
     ----------

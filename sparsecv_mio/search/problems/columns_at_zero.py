@@ -1,8 +1,8 @@
 """Columns whose coefficient is at a bound of 0 up to rounding, in fits within bounds on coefficients.
 
-Trees identify a support S by the columns whose coefficients are not at a bound of 0. Trees leave out a column if its
+Trees identify a support S by the columns whose coefficients are not at a bound of 0. Trees omit a column if its
 coefficient would lower the training objective f by less than the margin of ties, or by less than rounding errors. The
-coefficient of a column that is left out may still change the prediction of a held-out row with very large features.
+coefficient of an omitted column may still change the prediction of a held-out row with very large features.
 
 **Theorem.** Let b be the fit of S, x the nearest point within the bounds, and b' the minimiser of f within the bounds
 on S and some columns E. Let p_j be the rate at which f / 2 decreases at b if the coefficient of column j of E leaves

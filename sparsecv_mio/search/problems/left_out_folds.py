@@ -9,8 +9,8 @@ replaces `1/n` in the entry (i, j).
     f^(-N)(S) = f(S) - e_N' (I - H_NN)^{-1} e_N,        held-out residuals = (I - H_NN)^{-1} e_N.
 
 `LeftOutFolds` evaluates these formulas for listed supports (:mod:`sparsecv_mio.kernels.leave_out`). Bounds that hold
-for all supports use only the fit on *all* columns (`FullFit`). For the fit on all columns, these bounds need the length
-`||e_N||` of the residuals (`residual`) and the largest eigenvalue of `H_NN` (`leverage`), both rounded up.
+for all supports use only the fit on *all* columns (`FullFit`). From this fit, the bounds need only the length `||e_N||`
+of the residuals (`residual`) and the largest eigenvalue of `H_NN` (`leverage`), both rounded up.
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@ A subproblem has one fold, size and gamma; its incumbent is the best support fou
   a large residual, or with a leverage near one half or more, may have a threshold that would list too many supports.
   Such a fold remains open. A subproblem whose two best supports nearly tie remains open too. The list is fast if n is
   much larger than p, or if few supports are near-optimal.
-* The leave-one-out tree (:mod:`sparsecv_mio.kernels.alive_folds`): one tree for all sizes and all folds of one row, for
-  moderate n. A node stores only the folds whose best support may still be in the node. The numbers of the tree may have
-  rounding errors up to an allowance, and are used only to branch and prune. The supports found are fitted on the full
-  data, each row is held out of this fit in closed form, and the values are compared. A subproblem remains open if the
-  two computations disagree, if its best supports nearly tie, or if its leverage is near one.
-* A list of supports for most folds is used if a list for all folds takes too long.
+* The leave-one-out tree (:mod:`sparsecv_mio.kernels.alive_folds`), for folds of one row and moderate n. One tree covers
+  all sizes and all folds. A node stores only the folds whose best support may still be in the node. The numbers of the
+  tree may have rounding errors up to an allowance, and are used only to branch and prune. The supports found are fitted
+  on the full data, each row is held out of this fit in closed form, and the values are compared. A subproblem remains
+  open if the two computations disagree, if its best supports nearly tie, or if its leverage is near one.
+* A list of supports for most folds, if a list for all folds takes too long.
 
 The choice between the methods depends on counted nodes, never on time. If folds are single rows, the list for all folds
 is used if it costs at most as many nodes as one tree on the full data. Otherwise the leave-one-out tree is used if

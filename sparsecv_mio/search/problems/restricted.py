@@ -11,8 +11,8 @@ is computed from the fit of a given support.
 A problem with bounds on coefficients and few columns is solved by a single branch-and-bound tree, which covers all
 support sizes and only coefficients within the bounds. With more columns, the trees for models without bounds come
 first. The minimum without bounds on coefficients is at most the minimum within bounds. Therefore every lower bound on
-an objective without bounds, also with weighted held-out rows, is a lower bound within bounds. Bounds on held-out losses
-hold for every model whose objective is at most that of a known support; this support is fitted within the bounds. A
+the minimum without bounds, also with weighted held-out rows, is a lower bound on the minimum within bounds. Bounds on
+held-out losses hold for every model whose objective is at most that of a known support, fitted within the bounds. A
 tree for models without bounds lists all supports whose objective without bounds is at most a cutoff. If the objective
 within the bounds of one listed support is also at most the cutoff, the best support within the bounds is in the list,
 and the size is solved. Otherwise a restricted tree follows. Closed forms of fits with held-out rows removed are not

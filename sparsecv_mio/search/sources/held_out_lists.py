@@ -1,7 +1,7 @@
 """Lists of near-optimal supports of the full data.
 
-The listed supports are refitted without each fold. These refits give bounds on the held-out losses of all folds of a
-pair at once.
+The listed supports are refitted with each fold held out. These refits give bounds on the held-out losses of all folds
+of a pair at once.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ bound. The pair with the smallest upper bound is omitted if a larger part satisf
 
 Among the pairs whose h is within one standard error of the minimum, the one-standard-error rule (`one_se_rule`) chooses
 the smallest tau, then the largest gamma. The rule is certified under three conditions. The minimum h must be known
-exactly and proved to be the minimum. The CV errors of all pairs with a smaller tau than the chosen pair, or with the
-same tau and a larger gamma, must be proved to exceed the minimum by more than one standard error. The chosen pair,
-which is reported, must be solved.
+exactly and proved to be the minimum. All pairs that the rule would prefer, with a smaller tau or with the same tau and
+a larger gamma, must have CV errors that are proved to exceed the minimum by more than one standard error. The chosen
+pair, which is reported, must be solved.
 """
 
 from __future__ import annotations
