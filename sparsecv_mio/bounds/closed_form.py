@@ -69,8 +69,8 @@ held-out rows X with targets z, and for all b in the ball,
 For a single row x, `reach` is `x'M^{-1} x`. A computed centre b0 has a rounding error, which
 :mod:`sparsecv_mio.problem.problem` bounds.
 
-**Rounding.** Bounds are widened by bounds on three rounding errors: of the centre of the ball, of the objective at the
-centre, and of the held-out rows.
+**Rounding.** The bounds are widened to cover three rounding errors: those of the centre of the ball, of the objective
+at the centre, and of the held-out rows.
 
 ====================== =============================== ===========================================================
 code                   centre of the ball              numbers that are widened
@@ -115,7 +115,7 @@ def training_loss_bound(
     ----------
     all_rows : array or float
         The value v, a certified lower bound of the optimum on all rows for the same gamma and tau; or T, the value up
-        to which a list of supports is complete: then the bound holds for optima outside of the list.
+        to which a list of supports is complete. With T, the bound holds for optima outside of the list.
     fold : array or float
         The value u of a feasible solution of the fold's problem (training rows only). Broadcast against `all_rows`.
     *allowances : array or float

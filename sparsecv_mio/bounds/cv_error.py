@@ -170,7 +170,7 @@ class BoundsTable(_Grid):
         return replace(self, **{x.name: copy(getattr(self, x.name)) for x in fields(self)})
 
     def ends_alone(self) -> PrintedTable:
-        """Return the table of the printed bounds, if it was filled with these."""
+        """Return the numbers as a table of printed bounds, for a table that was filled with printed bounds."""
         return PrintedTable(**{x.name: getattr(self, x.name) for x in fields(PrintedTable)})
 
     def put(self, g: int, fold: int, numbers: FloatArray) -> None:

@@ -20,8 +20,8 @@ rows N of the best model fitted without these rows. Then
     rows of N        |h_N - R_N| <= change <= h_N + R_N,                               R_N = ||r_N||^2
 
 If N is a single row, its change is exactly `|h_N - R_N|`. The number d bounds `||r_T - r_T^(-N)||`, the distance on T
-between the residuals of the two models. To compute d, the vector s r_T, with some number s, is used as a dual point of
-the problem without N. If this point has the dual value D, then `||r_T^(-N) - s r_T||^2 <= u - D` (theory section 2,
+between the residuals of the two models. To compute d, a multiple s r_T of the vector r_T is used as a dual point of the
+problem without N. If this point has the dual value D, then `||r_T^(-N) - s r_T||^2 <= u - D` (theory section 2,
 residual ball). For other losses, R_T and R_N are sums of losses instead of squares, and the bounds with d are not
 available.
 """

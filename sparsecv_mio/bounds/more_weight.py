@@ -19,8 +19,8 @@ relaxation. If V_t is one of these two numbers, `(V_t - u) / t` has a single loc
 t.
 
 Branch-and-bound trees also use multipliers of the normal equations, which increase V_t. With multipliers, V_t is still
-nonincreasing in tau and nondecreasing in gamma, but it need not be concave in gamma. The V_t of one pair is then a
-bound only at smaller sizes and larger gammas.
+nonincreasing in tau and nondecreasing in gamma, but it need not be concave in gamma. The V_t of one pair then gives
+bounds at smaller sizes and larger gammas, but not at other pairs.
 
 **Multipliers of the normal equations.** Let `f(b) = yy - 2 c'b + b'M b`, and let b* be the fit of a support. If column
 j is in the support, `(M b* - c)_j = 0`; otherwise `b*_j = 0`. Therefore, for every support and every column j,
@@ -215,9 +215,9 @@ def best_multipliers(
 
     Notes
     -----
-    80 to 150 times O(q^3) and a relaxation: 0.1 CPU seconds with 64 to 91 columns. On ten folds of housing2 and
-    diabetes64 the bound is within 0.03 of h of that with the best multipliers, found by a semidefinite program in 7 to
-    35 seconds.
+    80 to 150 times O(q^3) and a relaxation: 0.1 CPU seconds with 64 to 91 columns. A semidefinite program finds the
+    best multipliers in 7 to 35 seconds. On ten folds of housing2 and diabetes64 the bound here is at most 0.03 h below
+    the bound with the best multipliers.
     """
     ascent = _Ascent(problem, held_out, size, ends, start, is_expired)
     point = np.concatenate([start.nu, np.zeros(len(start.diagonal))])

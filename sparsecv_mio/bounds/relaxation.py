@@ -52,8 +52,8 @@ class UnitDiagonal:
     Attributes
     ----------
     dead : (m,) bool array
-        Columns that are constant in training: zero here, and so is their coefficient. They stay in the problem: a
-        support that contains one counts as a smaller support, which may tie.
+        Columns that are constant in training. These columns and their coefficients are zero here. They stay in the
+        problem: a support that contains such a column counts as a smaller support, which may tie.
     scale : (m,) array
         Factors `beta_j = scale_j b_j` with beta in the units of the problem.
     M, c, yy : (m, m) with unit diagonal, (m,), float
@@ -126,8 +126,8 @@ def rounding_unit(problem: SparseProblem) -> float:
 def centring_loss(n: float, longest: float, r_mean: float, yy: float) -> float:
     """Return the factor by which centring on the training means raises the rounding unit.
 
-    A mean is known up to its relative rounding, so a length about the mean is known up to `sqrt(n) |mean|` times that.
-    This is large if a column or the target is nearly constant on the training rows.
+    A mean is known up to its relative rounding, so a length about the mean is known up to `sqrt(n) |mean|` times this
+    relative rounding. This is large if a column or the target is nearly constant on the training rows.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Error messages for columns with cells that are not numbers.
 
-`RULES` has the advice for each kind of cell.
+`RULES` lists the kinds of cells that are not numbers, each with the advice that ends its error message.
 """
 
 from __future__ import annotations

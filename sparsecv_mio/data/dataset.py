@@ -206,7 +206,7 @@ class Dataset:
 
     @property
     def has_scales_of_folds(self) -> bool:
-        """True if the penalty differs between folds, so that a fit to all rows says nothing of a fold."""
+        """True if the penalty differs between folds, so that a fit to all rows gives no bound for a fold."""
         return self.scales is not None and len(self.scales.scales) > 1
 
     @property

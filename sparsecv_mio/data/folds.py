@@ -586,8 +586,8 @@ def make_folds(spec: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLik
     Raises
     ------
     BadInput
-        If the spec is unknown or out of range, there are fewer rows than folds, a single fold (other than holdout) or
-        an empty fold, a training set has fewer than two rows, or groups are given but not needed.
+        If the spec is unknown or out of range, if there are fewer rows than folds, a single fold (other than holdout)
+        or an empty fold, if a training set has fewer than two rows, or if groups are given but not needed.
 
     Examples
     --------
@@ -810,7 +810,7 @@ def ids_of_groups(plan: fold_plan.FoldPlan, dataset: Dataset) -> NDArray[Any] | 
 
 
 def is_dealt(plan: fold_plan.FoldPlan) -> bool:
-    """Return True if the folds can be drawn again for other rows: they are not given row by row, nor groups."""
+    """Return True if the folds can be drawn again for other rows: they are neither given row by row nor groups."""
     kind = _kind_of_folds(plan)
     return kind == "loo" or (plan.seed is not None and (kind[:1].isdigit() or kind in DEALT))
 

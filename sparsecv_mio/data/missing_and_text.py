@@ -1,9 +1,9 @@
 """Treatment of missing and text values: imputation, encoding, or an error that names the option to use.
 
-Columns with empty cells or text values become numeric features. The values that this conversion needs, such as the
-means for imputation and the levels of a text column, are stored in `Applied`, so that new rows are transformed in the
-same way. Like the scales of the columns, these values are computed from all rows, including the rows that a fold holds
-out. The target has no influence on these values.
+Columns with empty cells or text values become numeric features. `Applied` stores the values that this conversion needs,
+such as the means for imputation and the levels of a text column. New rows are therefore transformed in the same way.
+Like the scales of the columns, these values are computed from all rows, including the rows that a fold holds out. The
+target has no influence on these values.
 """
 
 from __future__ import annotations

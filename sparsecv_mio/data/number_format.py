@@ -1,9 +1,9 @@
 """Functions that convert texts to numbers: numbers of several formats, dates and durations.
 
-A number format has a decimal mark and may have a mark that groups digits by three. A text such as `1.078` is ambiguous:
-the number is 1.078 if the point is the decimal mark, and 1078 if the point groups digits. If the numbers of a column do
-not show which meaning applies, the program raises an error whose message names the option for each meaning. A date
-becomes a number of days, or its parts such as year and month. A duration becomes a number of days.
+A number format consists of a decimal mark and, optionally, a mark between groups of three digits. A text such as
+`1.078` is ambiguous: the number is 1.078 if the point is the decimal mark, and 1078 if the point groups digits. If the
+numbers of a column do not show which meaning applies, the program raises an error whose message names the option for
+each meaning. A date becomes a number of days, or its parts such as year and month. A duration becomes a number of days.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def to_numpy(column: Any) -> NDArray[Any]:
 
 
 class Evidence(NamedTuple):
-    """Evidence in the texts of a column that the decimal mark is one.
+    """Evidence, from the texts of a column, that the decimal mark of the format does not group digits.
 
     `text` is the first number whose mark could also group digits, such as `1.078`, and `row` its row from 1.
     `has_whole` and `has_large` state whether another cell is a nonzero integer without a mark, and one of at least four

@@ -339,9 +339,9 @@ class NewRows(NamedTuple):
     """Rows to predict, and the rows among them that have a target.
 
     `doubt` describes the error in the target if the file has a target that cannot be read. `ids` are the cells of the
-    column that names the rows, including rows without a prediction; empty without such a column. `skipped_lines` are
-    the lines of the file that were skipped because the record skipped these lines of its own data; `read_lines` are
-    lines that the record skipped there, and that this file has as rows.
+    column that names the rows, including rows without a prediction; empty without such a column. The record skipped
+    some lines of its own data. `skipped_lines` are those of these lines that were skipped in this file too, and
+    `read_lines` are those that were read as rows.
     """
 
     data: Dataset
@@ -384,9 +384,9 @@ def read_new_rows(
 ) -> NewRows:  # fmt: skip
     """Return selected columns of new rows, whose target may be missing.
 
-    Lines that the record skipped are numbered in its own file. In another file the first ones are skipped, as far as
-    the file cannot be read with them, or has fewer invalid rows without them; all are skipped if the last one is the
-    last line of the file, such as totals.
+    Lines that the record skipped are numbered in its own file. In another file, the first of these lines are skipped
+    only if the file cannot be read with them, or has fewer invalid rows without them. All of these lines are skipped if
+    the last one is the last line of the file, such as totals.
 
     Parameters
     ----------

@@ -2,13 +2,13 @@
 
 With such preprocessing the same row has different values in different folds. The module therefore builds an expanded
 table with one copy of a row for each distinct version of its values. The module also builds the folds of the expanded
-table. A fold uses the copies with the values that its own training rows give. The rest of the package treats the
-expanded table like any other table (docs/guide/folds_and_scales.md).
+table. A fold uses the copies whose values were computed from the training rows of this fold. The rest of the package
+treats the expanded table like any other table (docs/guide/folds_and_scales.md).
 
-`Dataset.scales` has the scale of each column for each group of rows; the penalty uses these scales. Group 0 consists of
-the rows of the full data. If columns are scaled within folds, each fold is another group. The numbers in the table are
-not divided by the scales, because the quotients would be rounded, and the bounds would then not hold for the numbers of
-the file.
+The penalty uses the scales in `Dataset.scales`, which has one scale of each column for each group of rows. Group 0
+consists of the rows of the full data. If columns are scaled within folds, each fold is another group. The numbers in
+the table are not divided by the scales, because the quotients would be rounded, and the bounds would then not hold for
+the numbers of the file.
 """
 
 from __future__ import annotations

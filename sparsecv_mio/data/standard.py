@@ -150,9 +150,9 @@ class ColumnMoments:
 def column_moments(X: FloatArray, weights: FloatArray | None = None) -> ColumnMoments:
     """Return the moments of all columns, from two passes in O(np) time and one 8 MB block of memory.
 
-    Each column is multiplied by the power of two that brings its largest value into [1/2, 1), which is exact, so the
-    squares stay in range for values up to 2^1000 in size. The second pass corrects the mean of the first pass, which
-    makes both moments accurate to a few ulps for any number of rows.
+    Each column is multiplied, without rounding, by the power of two that brings its largest value into [1/2, 1). The
+    squares therefore stay in range for values up to 2^1000 in size. The second pass corrects the mean of the first
+    pass, which makes both moments accurate to a few ulps for any number of rows.
 
     Parameters
     ----------
@@ -375,7 +375,7 @@ class StandardData:
         Means over all rows for `fold` and `global`, zero for `none`; units of the file. All means, norms and lengths
         here are weighted.
     divisor : (q,) array
-        `length`: centred l2 norm; `variance`: that over sqrt(n), n the total weight of the rows where they have
+        `length`: centred l2 norm; `variance`: this norm divided by sqrt(n), where n is the total weight if rows have
         weights; `none`: the power of two nearest the centred norm.
     weight : (q,) array
         1 for `length` and `variance`; `divisor ** -2` for `none`. If the data set has scales by group of rows, these

@@ -72,7 +72,7 @@ Found = tuple[float, float, tuple[tuple[int, ...], ...]]  # an interval of lam a
 def with_surface(
     record: PathRecord, data: StandardData, gammas: GammaInterval, taus: Sequence[int], clock: Deadline
 ) -> PathRecord:
-    """Return the record of the ends of an interval with the best subset of every size at every gamma of the interval.
+    """Add the best subset of every size, at every gamma of an interval, to the record of the two ends of the interval.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ class _Row(NamedTuple):
 class PathSearch:
     """A search for the best subset of every (gamma, tau); it can return a record once the data are read.
 
-    The thread that searches fills it in; that thread, or the one that waits for it, makes the record.
+    The searching thread stores its results here. Either this thread or the thread that waits for it makes the record.
 
     Parameters
     ----------

@@ -125,9 +125,9 @@ class FoldModels:
     def interval(self, X: Any, level: float, holes: BoolArray | None = None) -> FloatArray:
         """(m, 2) bounds of the prediction intervals of new rows.
 
-        The n numbers are `prediction of x without the fold of row i -+ missed_i`. The lower bound is the `floor(alpha
-        (n + 1))`-th smallest with minus, the upper bound the `ceil((1 - alpha) (n + 1))`-th with plus, `alpha = 1 -
-        level`.
+        For each row i, take the prediction of x by the model without the fold of row i, minus and plus `missed_i`. With
+        `alpha = 1 - level`, the lower bound is the `floor(alpha (n + 1))`-th smallest of the n differences. The upper
+        bound is the `ceil((1 - alpha) (n + 1))`-th smallest of the n sums.
 
         Parameters
         ----------

@@ -9,8 +9,8 @@ between 1e-280 and 1e280.
 
 A float is an integer divided by a power of two, so moments about means are integers over one common divisor. The normal
 equations are solved by fraction-free elimination (Bareiss). If the exponents of the data differ much, the integers have
-many digits. Fits in fractions are therefore used for few rows and columns only; `problem.objective.fit` decides when to
-use it.
+many digits. Fits in fractions are therefore used for few rows and columns only; `problem.objective.fit` decides when
+fractions are used.
 """
 
 from __future__ import annotations

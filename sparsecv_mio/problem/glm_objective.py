@@ -151,9 +151,10 @@ def fit_of_data(
     gamma : float or (s,) array
         Ridge weight > 0; 0 for adjustment columns.
     **how
-        Options `scale` ("length", "variance", "none") and `intercept` ("fold", "none"); `rows`, the training rows, all
-        by default (scales always use all rows); `near` for a point near the minimum, whose objective exceeds the
-        minimum by at most the square of its decrement; `start`, a model of the same rows from which to start.
+        Options `scale` ("length", "variance", "none") and `intercept` ("fold", "none"). `rows` are the training rows,
+        all by default; scales always use all rows. `near` requests only a point near the minimum, whose objective
+        exceeds the minimum by at most the square of its decrement. `start` is a model of the same rows from which to
+        start.
 
     Examples
     --------

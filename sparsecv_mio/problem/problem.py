@@ -6,8 +6,8 @@
 target, yy the sum of squares of the target and `M = Q + diag(penalty)`. Every `w >= 0` for which `M - diag(w)` is
 positive semidefinite gives a relaxation `min yy - 2 c'b + b'M b + min_z sum w_j b_j^2 (1 / z_j - 1)`, with z_j from 0
 to 1 and a sum of z_j of at most tau. The value of the relaxation is a lower bound on the objective of every support of
-at most tau columns. A larger w gives a tighter relaxation. No w is the largest in every column. The choices below
-differ in tightness and cost.
+at most tau columns. A larger w gives a tighter relaxation. No valid w is the largest in every column at once. The
+choices below differ in tightness and cost.
 
 ========================== ================================================ =======================================
 used by                    diagonal w                                       reason

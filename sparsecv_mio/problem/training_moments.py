@@ -3,8 +3,8 @@
 The training set of a fold consists of all rows except the rows that it holds out. Subtracting the moments of the
 held-out rows from those of all rows would lose digits, so the moments of each training set are built by *adding*. The
 folds are the leaves of a binary tree. A node of the tree is a range of folds, and has the moments of all rows outside
-of this range, just as a node of TreeCV has a model of these rows (theory section 8). With k folds, each row is read
-`log2 k` times. Each leaf has the moments of one training set.
+of this range. Similarly, a node of TreeCV has a model of all rows outside of its range (theory section 8). With k
+folds, each row is read `log2 k` times. Each leaf has the moments of one training set.
 
 `AllColumnFits` has the ridge fits on all columns at many gammas, from these moments or, if there are fewer rows than
 columns, from the rows. Pairs (tau, gamma) with tau = p need no search, because their support is the set of all columns
