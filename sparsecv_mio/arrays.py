@@ -46,7 +46,7 @@ def row_chunks(n: int, width: int) -> Iterator[slice]:
 
 
 def base_with_ones(X: FloatArray) -> FloatArray | None:
-    """Return the (1 + p, n) array of ones and the columns of X that X is a view of, or None.
+    """Return the (1 + p, n) array of which X is a view, with ones in its first row; None if there is no such array.
 
     Examples
     --------

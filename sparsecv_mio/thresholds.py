@@ -1,7 +1,7 @@
 """Numbers of columns, folds or bytes above which a computation uses another algorithm.
 
-Each threshold separates the use of two algorithms, and was chosen from their measured running times. Both algorithms
-give the same answer.
+Below a threshold the package uses one algorithm, above it another. Each threshold was chosen from measured running
+times. Both algorithms give the same answer.
 """
 
 from __future__ import annotations

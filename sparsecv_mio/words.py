@@ -45,7 +45,7 @@ class Method(StrEnum):
 
 
 class Model(StrEnum):
-    """The model that predicts: that of one pair, or the average over near-optimal pairs on a best subset."""
+    """The model that predicts: that of one pair, or a best subset that approximates an average over pairs."""
 
     PAIR = "pair"
     AVERAGE = "average"
@@ -60,7 +60,7 @@ class Oracle(StrEnum):
 
 
 class Criterion(StrEnum):
-    """The CV error that is minimised: h, with the best subset of each fold, or that of one subset for all folds."""
+    """The CV error that is minimised: with the best subset of each fold (h), or with one subset for all folds."""
 
     FOLDS = "folds"
     COMMON = "common"

@@ -380,7 +380,7 @@ def _list_useless_settings(plan: Mapping[str, Any], tasks: Sequence[Task]) -> It
 
 
 def lists_of_numbers(tasks: Iterable[Task]) -> list[str]:
-    """Return notes on `gamma` and `tau` lists, which make one task for each value, and how to write a grid.
+    """Return notes that each value in a list of `gamma` or `tau` makes a separate task, and how to write a grid.
 
     Examples
     --------

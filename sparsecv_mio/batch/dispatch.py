@@ -205,8 +205,8 @@ class Machine(Workforce):
 class Cluster(Workforce):
     """A dask cluster; every data set is stored there once and sent to each worker once.
 
-    If a worker dies, the scheduler starts its task again on another worker, and loads data sets again that only that
-    worker had. A task during which several workers died is given up.
+    If a worker dies, the scheduler starts its task again on another worker, and loads again the data sets that only the
+    dead worker had. A task during which several workers died is not started again.
 
     Parameters
     ----------

@@ -143,7 +143,7 @@ def cells_of(
     folds : FoldPlan or None
         Folds whose training rows are used; None for all rows at once.
     taus, gammas : sequences
-        Support sizes, 0 to p; ridge weights, positive, or 0 where those of every model are independent.
+        Support sizes, 0 to p; ridge weights, positive, or 0 if the columns of every model are linearly independent.
     scale : {"length", "variance", "none"}
         Units in which the penalty measures columns.
     intercept : {"fold", "global", "none"}

@@ -2,7 +2,7 @@
 
 All estimators of a task get the same rows and folds: the search of this package, estimators of other packages (peers)
 and the oracles. A peer chooses its hyperparameters by the mean loss over the held-out rows of the folds and is then
-refitted on all rows. With the setting `refit training` the task has one fold, and the model is fitted to the training
+refitted on all rows. With `refit = "training"` the task has one fold, and the final model is fitted to the training
 rows of this fold instead of all rows. Columns are centred and scaled.
 
 The reported seconds are the time of the method `fit` alone. Code is loaded and compiled before the timing starts: a
@@ -134,9 +134,9 @@ def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], train
     Parameters
     ----------
     settings : mapping
-        Options of the search by their command-line names, and options of plans: `cpu_limit`, a limit in processor
-        seconds, which does not depend on the load of the machine; and the additional model of the one-standard-error
-        rule.
+        Options of the search by their command-line names, and two options of plans. `cpu_limit` is a limit in processor
+        seconds, which does not depend on the load of the machine. `one_se` may request the model of the
+        one-standard-error rule in addition.
     training_only : bool
         True if the model is fitted to the training rows of the single fold instead of all rows.
     """
@@ -225,8 +225,8 @@ def _on_training_rows(record: Record, data: Dataset, plan: FoldPlan) -> RawModel
 def simplest_pair(record: Record) -> tuple[float, int]:
     """Return the pair of the one-standard-error rule by the CV errors of the table, proved or estimated.
 
-    It is the smallest tau, then the largest gamma, whose CV error is at most one standard error above that of the
-    reported pair. For a record cut short by a limit, `solve --one-se` requires certified bounds instead.
+    Among the pairs whose CV error is at most one standard error above that of the reported pair, it has the smallest
+    tau, then the largest gamma. For a record cut short by a limit, `solve --one-se` requires certified bounds instead.
     """
     best = next(row for row in record.table if (row.gamma, row.tau) == (record.gamma, record.tau))
     most = record.cv_error + (best.standard_error or 0.0)

@@ -1,8 +1,8 @@
 """TreeCV, GLRU and IACV (`sparsecv_mio.oracles`) as tasks of a batch.
 
-Each task estimates the prediction error of one model with given parameters, by cross-validation, for example
-leave-one-out. The task chooses no parameters and returns no model. The setting `way` selects the oracle or the ordinary
-computation with one fit for each fold, so that the times of the two can be compared. The reported seconds are the time
+Each task uses cross-validation, for example leave-one-out, to estimate the prediction error of one model with given
+parameters. The task chooses no parameters and returns no model. The setting `way` selects the oracle or the ordinary
+computation with one fit for each fold, so that their running times can be compared. The reported seconds are the time
 of the error estimation alone. Before the time is measured, a run on a few rows loads and compiles the code.
 """
 

@@ -7,9 +7,9 @@
 
 The vector u contains the scaled coefficients of :mod:`sparsecv_mio.formulation.task`, which defines G, w and g. R is
 any matrix with `R'R = G`. The dual cuts (a, s) of the formulation `master` are those of theory section 1. The cuts of
-the formulation `outer` are tangents of `r^2` and of `u^2 / z`. They are valid at every feasible point for any numbers a
-and c. `Tangents` computes these cuts for solvers that add cuts during the solution. With logistic loss, r are the
-margins of the rows, `log(1 + exp(-r))` replaces `r^2`, and
+the formulation `outer` are tangents of `r^2` and of `u^2 / z`. Every choice of the numbers a and c gives cuts that are
+valid at every feasible point. `Tangents` computes these cuts for solvers that add cuts during the solution. With
+logistic loss, r are the margins of the rows, `log(1 + exp(-r))` replaces `r^2`, and
 
     s >= log(1 + exp(-r))      <=>      exp(-s) + exp(-r - s) <= 1.                                (losses)
 """
@@ -220,9 +220,10 @@ class OuterApproximation(FactorModel):
 class PiecewiseModel(OuterApproximation):
     """Outer approximation with a fixed number of tangents for each square or loss: a linear model.
 
-    With `r` within the level set of the start, every square lies between the smallest and the largest tangent point,
-    and the largest tangent is at most `(h / 2)^2` below a square, with `h` the distance of two of these points. So the
-    minimum of the model is at most `missed` below that with squares. The slope of a log loss changes less.
+    In the level set of the start, every `r` lies between the smallest and the largest tangent point. Let `h` be the
+    distance of neighbouring tangent points; then the largest tangent is at most `(h / 2)^2` below the square. The
+    minimum of the model is therefore at most `missed` below the minimum with squares. The slope of a log loss changes
+    less.
 
     Parameters
     ----------

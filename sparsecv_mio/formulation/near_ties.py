@@ -43,7 +43,7 @@ MAX_EXCLUDED_SUPPORTS = 12  # maximum number of near ties that a solver excludes
 
 
 class StoppableClock(Clock, Protocol):
-    """The time limit of a solver, which may also be asked to stop."""
+    """The time limit of a solver, with a request to stop earlier."""
 
     @property
     def stop(self) -> StopRequest:

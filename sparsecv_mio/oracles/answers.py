@@ -6,8 +6,8 @@
 | estimate | :class:`Estimate`, near the prediction | no, only determines which work comes first | IACV, TreeCV |
 
 The two kinds of answer have different types: code that excludes models takes a `Bracket`, and an `Estimate` cannot be
-converted to one. All oracles use the arrays that this module makes: the columns of a data set, scaled and centred if
-requested, and labels -1 and +1.
+converted to a `Bracket`. All oracles use the arrays that this module makes: the columns of a data set, scaled and
+centred if requested, and labels -1 and +1.
 
 `solve` does not use the classes of this module. The bounds of `solve` rely on the same mathematical results; see
 :mod:`sparsecv_mio.search.sources` and docs/notation.md.

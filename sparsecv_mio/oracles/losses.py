@@ -22,8 +22,8 @@ from sparsecv_mio.errors import BadInput, match_keyword
 class SmoothLoss(ABC):
     """A loss `l_y(t)` of a response y and a linear prediction t: the protocol of IACV, also for custom losses.
 
-    Subclasses give the loss and its first two derivatives in t, elementwise with broadcasting, and state `smoothness`,
-    the largest second derivative (infinite unless stated), and `labels` (True when y must be -1 or +1).
+    Subclasses define the loss and its first two derivatives in t, elementwise with broadcasting. They also state
+    `smoothness`, the largest second derivative (infinite unless stated), and `labels` (True if y must be -1 or +1).
     """
 
     name: str = "custom"

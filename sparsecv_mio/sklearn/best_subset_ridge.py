@@ -190,9 +190,9 @@ class BestSubsetRidgeCV(sparse_model.ChosenByCV, SparseLinearModel):
         the largest change that holding out one fold makes to the squared errors of all rows. With `"nested"`, nested
         cross-validation chooses the weight, which takes about six times as long. Cannot be combined with `one_se`.
     model : {"pair", "average"}
-        Model that predicts: the best subset at the chosen pair, or the average over near-optimal pairs, projected on
-        the fewest features that preserve it. The certificate is about the pair in both cases. `"average"` cannot be
-        combined with `one_se` or `stability`.
+        Model that predicts: the best subset at the chosen pair, or a model with few features and nearly the same
+        predictions as the average over near-optimal pairs. The certificate is about the pair in both cases. `"average"`
+        cannot be combined with `one_se` or `stability`.
     na : {"error", "mean", "median"}
         Treatment of empty values (NaN) in X: an error, or a fill by the mean or the median of the column. New rows are
         filled by the values of the fit.
@@ -248,7 +248,8 @@ class BestSubsetRidgeCV(sparse_model.ChosenByCV, SparseLinearModel):
         Mean squared error of that pair over held-out rows.
     lower_, upper_ : float
         Certified bounds on the minimum CV error over all pairs. If `one_se` or `stability` chose another pair, they are
-        the bounds on its CV error; the bounds on the minimum are then `record_.least.lower` and `record_.least.upper`.
+        the bounds on the CV error of that pair; the bounds on the minimum are then `record_.least.lower` and
+        `record_.least.upper`.
     status_ : {"proved", "limit", "interrupted", "doubtful"}
         Status of the certificate.
     best_score_ : float
@@ -265,8 +266,8 @@ class BestSubsetRidgeCV(sparse_model.ChosenByCV, SparseLinearModel):
         Models of all sizes at `gamma_`, from the best subsets that the search knows for all rows; only the model of
         `tau_` is proved (`BestSubsetRidge(taus, gamma=gamma_)` proves all).
     held_out_predictions_ : (m,) array
-        Predictions of each row of the fit with a weight above 0, in the order of X, by the model of the chosen
-        pair that was fitted without its fold.
+        Prediction of each row of the fit with a weight above 0, in the order of X. Each prediction comes from the model
+        of the chosen pair that was fitted without the fold of the row.
     record_ : Record
         Answer and certificate; `record_.write_record(file)` saves it for `sparsecv verify`.
     n_features_in_, feature_names_in_ : int, array

@@ -2,9 +2,9 @@
 
 SCIP satisfies cone constraints only up to a tolerance. The coefficient u_j of a column that is not selected (z_j = 0)
 can therefore reach about 3e-5. The constraints `lo_j z_j <= u_j <= hi_j z_j`, with the bounds lo_j and hi_j on u_j,
-prevent this. SCIP drops cuts that are violated by less than 1e-4 and then branches on the coefficients without end. The
-model therefore multiplies coefficients by ten and the scale of the objective by 100. Relative to this scale, a
-violation of 1e-4 is negligible.
+prevent this. SCIP drops cuts that are violated by less than 1e-4. Without these cuts, SCIP would branch on the
+coefficients without end. The model therefore multiplies coefficients by ten and the scale of the objective by 100.
+Relative to this scale, a violation of 1e-4 is negligible.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ proves the sign of the prediction. Steps are computed for many rows at once and 
 
 **Errors of a classifier** are counted by Algorithm 2 of the paper, with one full-data fit and a bound on every
 leave-one-out prediction. If the bound does not determine the sign of the prediction, one Newton step with its duality
-gap follows. If the sign is still not determined, the model is trained without the row until its gap determines the sign
-(Remark 3). The method `naive` trains the model without each row.
+gap follows. If the sign is still not determined, the model is trained on the other rows until its duality gap
+determines the sign (Remark 3). The method `naive` trains the model once for each row, on all other rows.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Stepwise elimination and addition of columns by the number of validation errors, with few trainings.
 
-A candidate is a model with one column more or less. Each step trains candidates in the order of the lower bounds on
-their error counts. The step ends when the next lower bound is at least the smallest error count found (Algorithm 4 of
-the GLRU paper, docs/oracles/glru.md). Algorithm 5 of the paper bounds the error count of every fit with one column more
-or less than the current fit.
+A candidate is a model with one column more or one column less than the current model. Each step trains candidates in
+the order of the lower bounds on their error counts. The step ends when the next lower bound is at least the smallest
+error count found (Algorithm 4 of the GLRU paper, docs/oracles/glru.md). Algorithm 5 of the paper bounds the error count
+of every fit with one column more or less than the current fit.
 
 The module extends the method of the GLRU paper in three ways. A candidate is not trained if the lower and the upper
 bound on its error count are equal. A training ends as soon as the error count of its model is known, or is known to be
