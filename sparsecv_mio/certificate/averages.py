@@ -114,7 +114,7 @@ def _check_named_fits(checks: Checks, average: Average, pair: AveragedPair, path
     # the record of a large grid may omit the folds of pairs outside the average
     are_omitted = not any(other.folds for other in average.pairs if other.fit is None) and len(average.pairs) * k > 1000
     present = len(pair.folds) > 0 or math.isinf(pair.distance) or are_omitted
-    checks.require(present, f"{path}folds", "must have a support for each fold, because distance is finite")
+    checks.require(present, f"{path}folds", "must have a support for each fold, because `distance` is finite")
 
 
 def _check_support_numbers(checks: Checks, average: Average, places: Sequence[int], path: str) -> bool:
@@ -150,7 +150,7 @@ def _pairs_to_refit(checks: Checks, average: Average, design: Design) -> list[in
     places = [i for i, pair in enumerate(average.pairs) if pair.folds]
     if _may_fit(design, [average.pairs[i].tau + 1.0 for i in places]):
         return places
-    checks.reread.append("average (not checked for missing pairs, because there are too many rows and folds to refit)")
+    checks.reread.append("average: not checked whether pairs are missing (too many rows and folds to refit)")
     return [i for i in places if average.pairs[i].fit is not None]
 
 
@@ -186,7 +186,7 @@ def _distances(checks: Checks, record: Record, average: Average, design: Design,
             checks.close(f"average.pairs[{i}].folds", row.cv_error, mean, FOLLOWS_RTOL * mean + off)
     checks.mark_recomputed_fields("average.pairs[].distance")
     checks.end_part(
-        f"differences in CV error, in standard errors, between {len(places)} pairs and the best pair, by refits of "
+        f"differences in CV error between {len(places)} pairs and the best pair (in standard errors), by refits of "
         "their folds"
     )
 
@@ -249,7 +249,7 @@ def _check_projection(
     right = least <= model.tau <= max(least, most)
     checks.require(right, f"{path}tau", f"is {model.tau}, but must be from {least} to {max(least, most)}")
     near = average.missed <= average.allowed * (1.0 + SAME) or model.tau >= most or record.status != "proved"
-    words = f"exceeds average.allowed, {average.allowed!r}, although the grid has larger sizes"
+    words = f"must be at most average.allowed, {average.allowed!r}, because the grid has larger sizes"
     checks.require(near, "average.missed", words)
     aim = approximate_by_squares(dataset, record.loss, aimed[0])
     design = RidgeDesign.from_restrictions(aim, whole.scale, whole.intercept, record.request.restrictions)

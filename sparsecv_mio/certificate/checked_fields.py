@@ -110,7 +110,7 @@ class VerifyReport:
         read = f"; only read: {', '.join(self.read_numbers)}" if self.read_numbers else ""
         if self.caveat or not self.ok:
             return f"{holds}{f'; {self.caveat}' if self.caveat else ''}{read}"
-        less = f"; only within recomputed bounds: {', '.join(self._bounded_only)}" if self._bounded_only else ""
+        less = f"; only compared with bounds: {', '.join(self._bounded_only)}" if self._bounded_only else ""
         return f"{holds}: its answer was recomputed and its bounds were verified{less}{read}"
 
     @property

@@ -195,7 +195,7 @@ def _mae(checks: Checks, record: Record, said: float, plan: FoldPlan) -> None:
     if record.data.weights is not None and record.data.total_weight is None:
         return  # a record of 0.1, in which a row of weight k is k rows
     if not record.loss.is_quadratic or record.data.weights is not None:
-        checks.require(False, "mae", "must be null, because the loss is not the squared error of rows of weight 1")
+        checks.require(False, "mae", "must be null, because it requires squared-error loss without weights")
         return
     roots, rows = np.sqrt(np.maximum(record.chosen_folds.error, 0.0)), float(plan.sizes.sum())
     least, most = float(roots.sum()) / rows, float((roots * np.sqrt(plan.sizes)).sum()) / rows
@@ -296,7 +296,7 @@ def _certificate(checks: Checks, record: Record, row: TableRow, path: str) -> No
     if record.continuous is not None:
         over_interval = min(row.cv_error, *(piece.lower for piece in record.continuous.pieces))
         lower = over_interval if claim.lower > lower else min(lower, over_interval)  # version 0.3 states the latter
-    checks.require_same(f"{path}lower", claim.lower, lower, "the smallest of the table is")
+    checks.require_same(f"{path}lower", claim.lower, lower, "the smallest lower bound is")
     checks.require_same(f"{path}upper", claim.upper, least_upper(row, record.table), "the table gives")
     least = row.upper == upper or row.upper <= upper * (1.0 + CROSSING_RTOL)
     tied = record.status != "proved" and row.cv_error <= error * (1.0 + CROSSING_RTOL)
@@ -354,7 +354,8 @@ def _standard_errors(checks: Checks, record: Record, scored: Scored) -> None:
             checks.require(not expected, place, "must be given, because the folds of the pair are given")
             continue
         right = said >= 0.0 and scored.has_standard_error
-        checks.require(right, place, f"{said!r} cannot be a standard error over {len(scored.by_fold)} folds")
+        needed = "at least 0" if scored.has_standard_error else "null, because a single fold has no standard error"
+        checks.require(right, place, f"is {said!r}, but must be {needed}")
         folds = stored.get((row.gamma, row.tau))
         if scored.has_standard_error and folds is not None:
             spread = standard_error(folds.error, scored.by_fold, scored.times)
@@ -385,7 +386,7 @@ def _region(checks: Checks, record: Record, region: Region, gap: float, path: st
         return
     check_against_table(checks, region, own, ("cv_error", "upper"), path)
     lowest, upper = _lowest(inside), min(row.upper for row in inside)
-    checks.require_same(f"{path}lower", region.lower, lowest.lower, "the smallest of the region is")
+    checks.require_same(f"{path}lower", region.lower, lowest.lower, "the smallest lower bound of the region is")
     words = f"another pair of the region has the smaller upper bound {upper!r}"
     checks.require(region.upper <= upper * (1.0 + CROSSING_RTOL), f"{path}gamma", words)
     _check_widths(checks, region, lowest, path)
@@ -407,7 +408,7 @@ def _check_ties(
     if claim.upper - claim.lower > gap * claim.upper + slack:
         bar = (1.0 - gap) * claim.upper - slack
         unsolved = [row for row in rows if row.lower < bar and row.folds_decided < row.folds]
-        words = f"is {claim.tie_width!r}, but certifies no choice, because {len(unsolved)} open pairs may be better"
+        words = f"does not explain the gap, because {len(unsolved)} unsolved pairs may be better than the reported pair"
         checks.require(not unsolved, f"{path}tie_width", words)
 
 

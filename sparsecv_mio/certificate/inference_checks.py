@@ -292,14 +292,15 @@ def _check_one_se(checks: Checks, record: Record, design: Design, entry: Baselin
     """Check that a baseline of the one-standard-error rule is within one standard error of that of the minimum."""
     methods = record.baselines.methods if record.baselines is not None else ()
     least = next((other for other in methods if other.method == entry.method and not other.one_se), None)
-    words = "requires the pair of this rule, and the same method with its smallest CV error"
+    words = "is true, but the record lacks the one-standard-error pair, or this method with its smallest CV error"
     right = record.one_se is not None and design.scored.has_standard_error
     if not checks.require(right and least is not None, f"{path}one_se", words) or least is None:
         return
     spread = standard_error(np.array(least.fold_errors), design.scored.by_fold, design.scored.times)
     is_within = least.cv_error <= entry.cv_error * (1.0 + SAME)
     is_within &= entry.cv_error <= (least.cv_error + spread) * (1.0 + SAME)
-    checks.require(is_within, f"{path}cv_error", "must be within one standard error above the smallest CV error")
+    words = "must be from the smallest CV error of this method to one standard error above it"
+    checks.require(is_within, f"{path}cv_error", words)
     checks.mark_bounded_fields(f"{path}one_se")
 
 

@@ -397,10 +397,10 @@ def _find_listed_models(checks: Checks, record: NearRecord, tau: int, values: Su
             continue
         support, place = design.positions(model.support), f"models[{i}]."
         right = support is not None and design.count(support) == tau
-        right = right and check_allowed(checks, design, support or (), tau, place)
         if not checks.require(right, f"{place}support", f"is not a set of {tau} features of the data"):
             return None
-        assert support is not None
+        if support is None or not check_allowed(checks, design, support, tau, place):
+            return None
         checks.require(support not in listed, f"models[{i}].support", "is also the support of an earlier model")
         last = max(listed.values(), default=-math.inf)
         checks.require(model.value >= last, f"models[{i}].value", "is smaller than the value of the previous model")
@@ -438,7 +438,8 @@ def _check_size(
     for field, wanted in (("always", True), ("never", False)):
         right = {n for n, j in names.items() if certain and all((j in s) is wanted for s in certain)} - adjusted
         said = [name for name in getattr(size, field) if name not in adjusted]
-        words = f"must have the {len(right)} features that the listed models imply"
+        which = "every" if wanted else "no"
+        words = f"must have the {len(right)} features that {which} listed model up to `complete_to` contains"
         checks.require(set(said) == right and len(said) == len(right), path + field, words)
     terms = () if design.allowed is None else design.allowed.terms
     first_of = {j: term.columns[0] for term in terms for j in term.columns}
@@ -484,7 +485,7 @@ def check_common(checks: Checks, record: CommonRecord, design: Design) -> None:
             _check_common_row(checks, record, i, make_values(design, row.gamma, design.plan))
     grid = [(row.gamma, row.tau) for row in record.table]
     checks.require((record.gamma, record.tau) in grid, "tau", "the reported pair is not in the table")
-    checks.end_part("CV errors of the table; the CV error of the answer, by refits of every fold")
+    checks.end_part("CV errors of the table and of the answer, by refits of every fold")
     for i, row in enumerate(record.table if every else ()):
         checks.tell(i, len(record.table))
         values = make_values(design, row.gamma, design.plan)

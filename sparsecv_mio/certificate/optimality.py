@@ -241,7 +241,7 @@ class Optimality:
             if row is not None and math.isfinite(claim.cv_error):
                 h = max(claim.cv_error, row.lower)
                 self._allowance(claim, design.slack(h, row.gamma, row.tau, FOLLOWS_RTOL), pair.path)
-        self.checks.end_part("allowance: does not exceed the bound on the rounding error of the CV error")
+        self.checks.end_part("allowance: at most the bound on the rounding error of the CV error")
         self._only_read("of the table")
         if design.allowed is not None:
             self.checks.reread.append("neighbours of the supports (not checked, because restrictions may exclude them)")
@@ -330,7 +330,7 @@ def check_partition(checks: Checks, record: Record) -> None:
     _check_cover(checks, record, continuous, "continuous.")
     curve = continuous.curve_gammas
     right = list(curve) == sorted(set(curve)) and all(continuous.low <= gamma <= continuous.high for gamma in curve)
-    words = "must be ascending gammas of the interval, one for each curve error"
+    words = "must be ascending gammas of the interval, as many as curve_errors"
     checks.require(right and len(curve) == len(continuous.curve_errors), "continuous.curve_gammas", words)
     above = all(error >= record.lower * (1.0 - CROSSING_RTOL) for error in continuous.curve_errors)
     checks.require(above, "continuous.curve_errors", f"has a value below the lower bound {record.lower!r}")
@@ -346,7 +346,7 @@ def _check_cover(checks: Checks, record: Record | PathRecord, found: Continuous 
     for i, piece in enumerate(every):
         by_tau.setdefault(piece.tau, []).append(piece)
         named = all(number < len(found.supports) for number in piece.supports or ())
-        words = f"has an index above the {len(found.supports)} entries of {path}supports"
+        words = f"refers to an entry that {path}supports does not have (it has {len(found.supports)})"
         checks.require(named, f"{path}pieces[{i}].supports", words)
     name, words = f"{path}pieces", "must cover the interval of gamma once for every tau"
     fields = ("low", "high", *(f"pieces[].{field}" for field in ("tau", "low", "high")))

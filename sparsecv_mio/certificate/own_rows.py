@@ -94,7 +94,7 @@ def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
         if not checks.require(
             is_same and bool((np.abs(stated - scales) <= _slack_of_scales(dataset, cells, scales)).all()),
             place,
-            f"the values or scales of fold {fold + 1} differ from the results of its training rows",
+            f"the imputed values or scales of fold {fold + 1} differ from those of its training rows",
         ):
             return None
     checks.mark_bounded_fields("request.na_within", "request.scale_within")
@@ -120,7 +120,7 @@ def rows_of_outer_fold(checks: Checks, record: Record, dataset: Dataset, train: 
     """
     if fold_preprocessing(record).na is Within.ALL or dataset.holes is None:
         return dataset
-    words = "an outer training set has no value of some column, from which to impute its missing values"
+    words = "a column is empty in all outer training rows, so its missing values cannot be imputed"
     if not checks.require(not dataset.holes[train].all(axis=0).any(), place, words):
         return None
     return replace(dataset, X=_cells_and_scales(record, dataset, train)[0])

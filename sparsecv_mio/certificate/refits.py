@@ -395,7 +395,7 @@ def verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
         _check_coefficients(checks, record, design, support)
         slack = 100.0 * design.objective_slack(record.objective)
         checks.mark_recomputed_fields("coefficients")
-        title = "objective and intercept at the coefficients; bounds, gap and status agree with each other"
+        title = "objective and intercept, from the coefficients; bounds, gap and status agree with each other"
     else:
         model = check_fit(checks, design, record, _claim(record))
         if model is None:
@@ -410,7 +410,7 @@ def verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     if isinstance(design, RidgeDesign):
         _compare_with_supports(checks, record, design)
     elif side is None or side.together or side.box or replace(restrictions_of(record), count=()).side_constraints:
-        checks.caveat = "optimality not verified (the side constraints are not only forced features and factors)"
+        checks.caveat = "optimality not verified (with side constraints other than forced features and factors)"
     elif check_optimum(checks, design, _claim(record), "", support):
         checks.end_part("lower and objective, by branching over all supports")
     else:
@@ -518,7 +518,7 @@ def _check_claims(checks: Checks, record: FitRecord, slack: float, nothing: floa
     right = abs(record.objective - record.upper) <= slack + 1e-3 * record.upper
     checks.require(right, "upper", f"{record.upper!r} differs from the objective {record.objective!r}")
     room = min(1e-3 * record.upper, 4e-6 * max(nothing, record.upper)) + slack  # bounds may exclude the null model
-    words = f"{record.allowance!r} exceeds the bound on the rounding error"
+    words = f"is {record.allowance!r}, but must be from 0 to {room!r}, the bound on the rounding error"
     checks.require(0.0 <= record.allowance <= room, "allowance", words)
     checks.leaves("checked only for its range", "requested_gap", "allowance")
     if record.status == "proved":

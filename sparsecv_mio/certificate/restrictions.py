@@ -266,22 +266,21 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
                 f"reference: {name!r} belongs to a factor of --adjust, which has no reference level; remove {name!r} "
                 "from --reference"
             )
-        if name in restrictions.force_out:
+        if name in restrictions.force_out and "=" in name:  # a level, not another feature
             raise BadInput(
                 f"reference: {name!r} is forced out, so the coefficients of its factor are already differences from "
                 f"{name!r}; remove {name!r} from --reference"
             )
         if columns is None:
             levels_there = [column for some in factors for column in some]
-            give = f"its levels are {abbreviate_list(list(map(quoted_name, levels_there)))}"
+            give = f"the levels are {abbreviate_list(list(map(quoted_name, levels_there)))}"
             give = (
                 did_you_mean(name, levels_there) or f": {give if factors else 'this option requires --count factors'}"
             )
             raise BadInput(f"reference: {name!r} is not a level of a factor that counts as one feature{give}")
         if columns in levels_of_factors.values():
             raise BadInput(
-                f"reference: {name!r} is the second level of {word_of_factor(columns)!r}; give one level for each "
-                "factor"
+                f"reference: {name!r} is a second level of {word_of_factor(columns)!r}; give one level for each factor"
             )
         word = word_of_factor(columns)
         forced_out = next((each for each in restrictions.force_out if each.startswith(f"{word}=")), None)
@@ -295,8 +294,7 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
         if not np.all((levels == 0.0) | (levels == 1.0)) or not np.all(levels.sum(axis=1) == 1.0):
             raise BadInput(
                 f"reference: every row needs exactly one level of {word_of_factor(columns)!r}, but some rows have none "
-                "or "
-                "several; leave the option out for this factor"
+                "or several; leave the option out for this factor"
             )
         levels_of_factors[name] = columns
     return levels_of_factors

@@ -105,7 +105,7 @@ def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableCho
         right = said == computed or abs(said - computed) <= LAST * max(abs(said), abs(computed))
         checks.require(right, f"{path}{name}", f"is {said!r}, but the table and the intervals give {computed!r}")
     room = _largest_allowance(record, lower, upper)
-    words = f"{chosen.allowance!r} exceeds the width of the pair with the minimum lower bound, {room!r}"
+    words = f"is {chosen.allowance!r}, but must be from 0 to {room!r}, the width at the smallest lower bound"
     checks.require(0.0 <= chosen.allowance <= room, f"{path}allowance", words)
     closed = math.isfinite(top) and chosen.upper - chosen.lower <= record.request.gap * top + chosen.allowance
     _models(checks, record, chosen, f"{path}models", weights)

@@ -46,6 +46,16 @@ def test_altered_lists_are_refused(data: Dataset, record: NearRecord, fields: di
     assert not verify(set_fields(record, fields), data).ok
 
 
+def test_a_model_outside_the_restrictions_has_features_of_the_data(data: Dataset) -> None:
+    found = near_optimal(data, gamma=0.1, taus=[2], within=0.05, force_in=["x2"])
+    kept = next(name for name in data.names if name not in {n for model in found.models for n in model.support})
+    support = (*(name for name in found.models[0].support if name != "x2"), kept)
+    failures = verify(set_fields(found, {"models.0.support": support}), data).failures
+    assert [str(failure) for failure in failures if failure.field == "models[0].support"] == [
+        "models[0].support does not contain x2, which is forced in"
+    ]
+
+
 def test_altered_common_subsets_are_refused(data: Dataset) -> None:
     found = best_common_subset(data, "4", gammas=[0.1, 1.0], taus=[1, 2], loss="logistic", gap=0.0)
     assert verify(found, data).ok

@@ -47,7 +47,7 @@ def test_rows_that_are_not_those_of_the_definition(monkeypatch: pytest.MonkeyPat
     failure = sc.verify(record, data).failures[0]
     assert (
         failure.field == "request.na_within"
-        and failure.message == "the values or scales of fold 3 differ from the results of its training rows"
+        and failure.message == "the imputed values or scales of fold 3 differ from those of its training rows"
     )
 
 

@@ -681,7 +681,7 @@ def test_the_verdict_of_verify_is_its_first_line(record: Path, tmp_path: Path, c
     assert run(["verify", str(record), PROSTATE]) == 0
     lines = capsys.readouterr().out.splitlines()
     verdict = "the record agrees with the data: its answer was recomputed and its bounds were verified"
-    assert lines[0].startswith(f"{verdict}; only within recomputed bounds: upper bounds, standard errors")
+    assert lines[0].startswith(f"{verdict}; only compared with bounds: upper bounds, standard errors")
     assert lines[-1].startswith("only read  work, ") and "the request (" in lines[-1]
     assert "request." not in lines[-1] and "data.loss" not in lines[-1]
     assert "verified   the instability agrees with the table" in lines and "--stability" not in "".join(lines)

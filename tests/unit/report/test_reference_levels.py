@@ -75,7 +75,8 @@ def test_what_is_printed_says_so() -> None:
             "^reference: 'city=Z' is not a level of a factor that counts as one feature",
         ),
         (["city=O"], {}, "^reference: 'city=O' is not a level of a factor that counts as one feature"),
-        (["city=O", "city=B"], {"count": "factors"}, "^reference: 'city=B' is the second level of 'city'"),
+        (["city=O", "city=B"], {"count": "factors"}, "^reference: 'city=B' is a second level of 'city'"),
+        (["x"], {"count": "factors", "force_out": ["x"]}, "^reference: 'x' is not a level of a factor .* the levels"),
         (
             ["city=O"],
             {"count": "factors", "force_out": ["city=B"]},
