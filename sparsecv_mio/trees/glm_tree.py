@@ -1,8 +1,8 @@
 """The branch-and-bound tree of one size for a smooth convex loss.
 
 Each node of this outer tree runs the compiled leaps and bounds of `kernels/glm_leaps` for a few hundredths of a second.
-The nodes that remain open become nodes of the outer tree (docs/theory/glm.md, sections 5 and 13). The outer tree
-processes the node with the smallest bound first, distributes nodes over threads and checks the clock.
+The nodes that this inner tree leaves open become nodes of the outer tree (docs/theory/glm.md, sections 5 and 13). The
+outer tree processes the node with the smallest bound first, distributes nodes over threads and checks the clock.
 
 The initial support of a tree comes from a local search. Near a fit, the objective F is close to the objective of a
 weighted least-squares problem. For this quadratic, forward selection and exchanges of single columns are evaluated for

@@ -10,9 +10,9 @@ The package does not skip dependent subsets, because the compared models would t
 fits of minimum norm, because the choice among models that fit equally well would then depend on the units of the
 columns.
 
-**Dependent to working precision.** Columns count as dependent if, scaled to length 1, their smallest singular value is
-at most `SINGULAR` times the largest one. For independent columns, fits are computed from the rows, by QR with
-refinement in long precision, or in fractions.
+**Dependent to working precision.** Columns are scaled to length 1. They count as dependent if the smallest singular
+value of their matrix is at most `SINGULAR` times the largest one. For independent columns, fits are computed from the
+rows, by QR with refinement in long precision, or in fractions.
 
 **Proposition.** Let the columns of a support, of length 1 on some rows, have a Gram matrix `Q >= c I`, and let f and
 f_0 be its objectives at `NO_RIDGE` and at 0. Then `f_0(S) <= f(S) <= f_0(S) + lam w y'y / c`, with lam = NO_RIDGE / 2

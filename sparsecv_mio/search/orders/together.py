@@ -1,4 +1,4 @@
-"""The search order (schedule of steps) for cheap trees: a step covers all sizes of a gamma together.
+"""The search order (schedule of steps) for problems with cheap trees: a step covers all sizes of a gamma together.
 
 With few columns there are usually two phases: first trees of the full data, then trees of folds. Folds with the fewest
 attempts come first. If there are many small folds, one tree for all folds of a gamma is built between the two phases.

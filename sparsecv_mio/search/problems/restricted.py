@@ -15,8 +15,8 @@ the minimum without bounds, also with weighted held-out rows, is a lower bound o
 held-out losses hold for every model whose objective is at most that of a known support, fitted within the bounds. A
 tree for models without bounds lists all supports whose objective without bounds is at most a cutoff. If the objective
 within the bounds of one listed support is also at most the cutoff, the best support within the bounds is in the list,
-and the size is solved. Otherwise a restricted tree follows. Closed forms of fits with held-out rows removed are not
-used, because they ignore the bounds on coefficients.
+and the size is solved. Otherwise a restricted tree follows. Closed forms that remove the held-out rows from a fit are
+not used, because they ignore the bounds on coefficients.
 """
 
 from __future__ import annotations
