@@ -5,8 +5,8 @@ on the number of nodes. The result depends only on the arguments. The result con
 bound only if the bound is tighter than the stored one. A work unit can therefore run in any process, and can run twice
 without harm. If a worker dies, its work unit starts again on another worker.
 
-Arguments are pickled. A large array that is sent repeatedly, such as rows or a Gram matrix, is stored on the cluster
-under a digest of its content and sent to each worker once. `Kept` caches results within each process.
+Arguments are pickled. Large arrays that are needed repeatedly, such as rows or a Gram matrix, are stored on the cluster
+under a digest of their content. They are sent to each worker once. `Kept` caches results within each process.
 """
 
 from __future__ import annotations

@@ -131,10 +131,11 @@ def make_coefficients(spec: Mapping[str, Any]) -> FloatArray:
     Parameters
     ----------
     spec : mapping
-        Keys `p`, `support` and `beta` of the design: `even`, ones at evenly spaced columns; `first`, ones at the first
-        columns; `decay`, values from 10 down to 0.5 at the first columns; `weak`, ones at the first columns, then 0.5
-        to the power 1, 2, ... (types 1, 2, 3 and 5 of Hastie, Tibshirani and Tibshirani, 2020); `signs`, 1 or -1 at
-        random columns, by `draw` (Bertsimas, Pauphilet and Van Parys, 2020).
+        Keys `p`, `support` and `beta` of the design. `beta` is one of five keywords: `even`, ones at evenly spaced
+        columns; `first`, ones at the first columns; `decay`, values from 10 down to 0.5 at the first columns; `weak`,
+        ones at the first columns, then 0.5 to the power 1, 2, ...; `signs`, 1 or -1 at random columns, by `draw`. The
+        first four are types 1, 2, 3 and 5 of Hastie, Tibshirani and Tibshirani (2020); the last is that of Bertsimas,
+        Pauphilet and Van Parys (2020).
     """
     p, support, beta = int(spec["p"]), int(spec["support"]), np.zeros(int(spec["p"]))
     if spec["beta"] == "signs":
@@ -274,9 +275,10 @@ def make_sources(table: Mapping[str, Any], folder: Path) -> Iterator[DataSource]
     Parameters
     ----------
     table : mapping
-        Table with `file` (a path, a pattern or a list of these, with options of
+        Table with one of three keys. `file` is a path, a pattern or a list of these, with options of
         :func:`~sparsecv_mio.data.readers.read_dataset`; the target is a column, or a table of columns by file or
-        pattern), or `design` with values or lists of values for its keys (see `DESIGNS`), or `sklearn`, a name.
+        pattern. `design` has values or lists of values for its keys (see `DESIGNS`). `sklearn` is the name of a
+        data set of scikit-learn.
     folder : Path
         Folder to which paths of files are relative.
 

@@ -559,9 +559,9 @@ class HeldOutWeightedBounds:
 
         The root with multipliers comes first and may suffice. If its bound is close enough to the target, the trees
         have no multipliers, because these do not improve the children. Trees reduce the distance of a relaxation from
-        the optimum, which counts `1 / t`; so after a tree that misses its target, the next tree of the pair takes the
-        next smaller weight. If the root is not close enough, the trees have its multipliers and its weight. An
-        unfinished tree of the same weight is continued.
+        the optimum, and this distance is multiplied by `1 / t` in the bound. After a tree that misses its target, the
+        next tree of the pair therefore takes the next smaller weight. If the root is not close enough, the trees have
+        its multipliers and its weight. An unfinished tree of the same weight is continued.
 
         Parameters
         ----------

@@ -96,10 +96,10 @@ OVER = 1.2  # dispersion from which standard errors of the Poisson model are 10%
 class Scatter:
     """The dispersion of counts, or of successes of trials, about their expected values.
 
-    `ratio` is Pearson's `sum w (y - mu)^2 / V` over its degrees of freedom, NaN if there are none; V is the variance
-    under the Poisson or the binomial distribution, for which the ratio is 1. `standard_error` is that of the ratio
-    under this distribution. The term of one row has the variance `2 + 1 / mu` for counts, and `2 + 1 / V - 6 / n` for
-    successes of n trials.
+    `ratio` is Pearson's `sum w (y - mu)^2 / V` divided by its degrees of freedom; NaN if there are none. V is the
+    variance under the Poisson or the binomial distribution, for which the ratio is about 1. `standard_error` is that of
+    the ratio under this distribution. The term of one row has the variance `2 + 1 / mu` for counts, and
+    `2 + 1 / V - 6 / n` for successes of n trials.
     """
 
     ratio: float

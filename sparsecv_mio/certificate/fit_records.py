@@ -56,9 +56,9 @@ class Surface:
 class PathRecord(parts.JsonRecord, DrawnModel):
     """Full-data best subsets for every (gamma, tau), schema `sparsecv-path/1`.
 
-    If an interval of gamma was requested, `surface` has the best subset of every tau as a function of gamma, and the
-    rows of the path belong to the bounds of the interval. With logistic loss `classes` is set, and objectives are sums
-    of log losses.
+    If an interval of gamma was requested, `surface` has the best subset of every tau as a function of gamma. The rows
+    of the path then belong to the two ends of the interval. With logistic loss `classes` is set, and objectives are
+    sums of log losses.
     """
 
     schema_name: ClassVar[str] = PATH_SCHEMA
@@ -101,14 +101,14 @@ class PathRecord(parts.JsonRecord, DrawnModel):
 class FitRecord(parts.JsonRecord, LinearModel, DrawnModel):
     """Full-data best subset of one (tau, gamma), by one backend.
 
-    `objective` is `||y - Xb||^2 + (gamma / 2) ||b||^2` of the support in the scaled columns; with logistic loss, for
-    which `classes` is set, it has the log losses of all rows instead of the squares. `lower <= optimum <= upper`.
-    `proved` means `upper - lower <= gap * upper + allowance` for the requested gap: `allowance`, in the same units, is
-    subtracted from the dual bound of the solver for its numerical error (docs/backends.md). The field `gap` is the
-    relative gap reached. `seconds` is the time inside the solver, and `setup_seconds` the remaining time except reading
-    the data. With an `assumed_box` M the certificate is conditional: `lower`, and therefore `proved`, hold for models
-    with coefficients in [-M, M]. `side` has the side constraints on the models; null in older records, for which they
-    are not known.
+    `objective` is `||y - Xb||^2 + (gamma / 2) ||b||^2` of the support in the scaled columns. With logistic loss,
+    `classes` is set, and the sum of the log losses of all rows replaces the squares in `objective`.
+    `lower <= optimum <= upper`. `proved` means `upper - lower <= gap * upper + allowance` for the requested gap:
+    `allowance`, in the same units, is subtracted from the dual bound of the solver for its numerical error
+    (docs/backends.md). The field `gap` is the relative gap reached. `seconds` is the time inside the solver, and
+    `setup_seconds` the remaining time except reading the data. With an `assumed_box` M the certificate is conditional:
+    `lower`, and therefore `proved`, hold for models with coefficients in [-M, M]. `side` has the side constraints on
+    the models; null in older records, for which they are not known.
     """
 
     schema_name: ClassVar[str] = FIT_SCHEMA

@@ -82,8 +82,8 @@ def plain(value: Any, hint: Any, field: str) -> Any:
     Raises
     ------
     ValueError
-        If a number has no JSON form (NaN, or an infinity outside a `Bound`), or a value could not be read back: a bug
-        of the caller, which is never written.
+        If a number has no JSON form (NaN, or an infinity outside a `Bound`), or if a value could not be read back. This
+        is a bug of the caller, and the value is never written.
     """
     if hasattr(value, "json_items"):
         return value.json_items()
@@ -285,12 +285,12 @@ class OracleWork:
 class SourceWork:
     """The cost and gain of one source of bounds, such as subproblem trees, full-data trees or enclosures.
 
-    `slices` is the number of its work units. `problems` (ridge problems set up: the rows of a fold, or all, at one
-    gamma) and `nodes` of trees measure its work; a run without a limit repeats both on one thread. `seconds` and
-    `cpu_seconds` are wall-clock and processor time. `decided` is the number of solved subproblems, and `ruled_out` that
-    of open subproblems of pairs that its lower bounds excluded. `gap_closed` is the decrease of the relative gap of the
-    grid, which starts at 1. The decreases add up to more than 1 if the gap belongs to different pairs before and after
-    a step, as in a descent.
+    `slices` is the number of its work units. Two counts measure its work: `problems`, the ridge problems that it set up
+    (on the rows of a fold, or on all rows, at one gamma), and `nodes` of trees. On one thread and without a limit,
+    every run gives the same counts. `seconds` and `cpu_seconds` are wall-clock and processor time. `decided` is the
+    number of solved subproblems, and `ruled_out` that of open subproblems of pairs that its lower bounds excluded.
+    `gap_closed` is the decrease of the relative gap of the grid, which starts at 1. The decreases add up to more than 1
+    if the gap belongs to different pairs before and after a step, as in a descent.
     """
 
     source: str
@@ -977,9 +977,9 @@ class Stability:
 
     at the supports of the record; `fold` is the maximising fold. `instability_lower` and `instability_upper` bound it
     over all optima, including ties and unsolved folds. With logistic loss, log losses replace the squares. If
-    `estimate` is true, some optimal model, of a fold or of all rows, is not known; `instability` is then moved to the
-    nearer bound of its interval if it lies outside. `chosen` has the certified statements about the choice if a weight
-    was requested, else null.
+    `estimate` is true, the optimal model of some fold or of all rows is not known. If `instability` would then lie
+    outside its interval, it is moved to the nearer bound. `chosen` has the certified statements about the choice if a
+    weight was requested, else null.
     """
 
     instability: Number

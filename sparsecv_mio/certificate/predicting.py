@@ -581,8 +581,8 @@ class DrawnSearch(DrawnModel):
         Raises
         ------
         BadInput
-            If the record has weights or an averaged model, if its folds do not hold out every row once, if there are
-            too few rows for the level, or if the data differ from those of the record.
+            If the record has weights or an averaged model, or its folds do not hold out every row once. If there are
+            too few rows for the level, or the data differ from those of the record.
 
         Examples
         --------

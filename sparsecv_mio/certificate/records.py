@@ -41,10 +41,10 @@ NO_AVERAGE = "no averaged model was computed; the model of the pair is used for 
 class Classes:
     """The classes of a target with logistic loss, and the quality of held-out predictions.
 
-    `null_error` is the log loss per row of the class frequencies alone. For the predictions of held-out rows,
-    `accuracy` is the share of rows whose more likely class is correct, `auc` the area under the ROC curve, and `brier`
-    the mean squared error of the probabilities. Only the log loss is `certified`; the other three measures belong to
-    the models in `chosen_folds` and are null if they would take long.
+    `null_error` is the log loss per row of the class frequencies alone. Three measures describe the predictions of
+    held-out rows. `accuracy` is the share of rows whose more likely class is correct, `auc` is the area under the ROC
+    curve, and `brier` is the mean squared error of the probabilities. Only the log loss is `certified`; the other three
+    measures belong to the models in `chosen_folds` and are null if they would take long.
     """
 
     negative: str
@@ -266,8 +266,8 @@ class Nested:
     """Nested cross-validation: the whole procedure is repeated without each outer fold and scored on it.
 
     `error` is the mean squared error (with logistic loss the mean log loss) over the rows of the finished outer folds.
-    `standard_error` is its standard error over these folds; null for a single fold. `optimism` is the excess in per
-    cent of `error` over the CV error of the pair of the model on all rows; null if that CV error is 0 or unknown.
+    `standard_error` is its standard error over these folds; null for a single fold. `optimism` states by how many per
+    cent `error` exceeds the CV error of the pair that was chosen on all rows; null if that CV error is 0 or unknown.
     """
 
     outer: parts.FoldInfo
@@ -333,12 +333,12 @@ class PathRow:
 class AveragedPair:
     """A pair of the table, or a ridge fit of all features at one of its gammas, and its part in the average.
 
-    `distance` is the excess of its held-out errors over those of the pair with the minimum CV error, in standard errors
-    of the mean over rows; null if some fold has no support. `weight` is 0 for a pair that is too far away, and for a
-    pair whose gamma and fit equal those of a nearer pair. `fit` and `folds` are positions in `Average.supports`: of the
-    full-data subset (null for a pair that is too far away) and of the subset of each fold. `folds` is empty if some
-    fold has no subset. It is also empty for pairs that are too far away, if the subsets of all pairs are too many to
-    store. If `estimate` is true, some of these subsets are not known to be optimal.
+    `distance` is the mean excess of its held-out errors over those of the pair with the minimum CV error, in standard
+    errors of this mean over rows. It is null if some fold has no support. `weight` is 0 for a pair that is too far
+    away, and for a pair whose gamma and fit equal those of a nearer pair. `fit` and `folds` are positions in
+    `Average.supports`: of the full-data subset (null for a pair that is too far away) and of the subset of each fold.
+    `folds` is empty if some fold has no subset. It is also empty for pairs that are too far away, if the subsets of all
+    pairs are too many to store. If `estimate` is true, some of these subsets are not known to be optimal.
     """
 
     gamma: parts.Gamma
@@ -430,8 +430,8 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     `bootstrap` and `stability_selection` have the models that the whole procedure chose from draws of the rows, with
     their frequencies, if they were requested.
 
-    **Logistic loss** (`request.loss`). `classes` is set, `cv_error` is the mean log loss of held-out rows, objectives
-    are sums of log losses, and `r_squared` is the explained share of the log loss of the class frequencies.
+    **Logistic loss** (`request.loss`). `classes` is set, `cv_error` is the mean log loss of held-out rows, and
+    objectives are sums of log losses. `r_squared` is the explained share of the log loss of the class frequencies.
 
     Examples
     --------
@@ -751,8 +751,9 @@ def least_upper(found: TableRow, table: Sequence[TableRow]) -> float:
     Parameters
     ----------
     found : TableRow
-        Row of the pair with the minimum CV error found. Its upper bound is returned if it is the smallest one up to
-        rounding; otherwise the smallest one, but at least its CV error, which may be larger because of a tie.
+        Row of the pair with the minimum CV error found. If its upper bound is the smallest one up to rounding, its
+        upper bound is returned. Otherwise the result is the smallest upper bound, but at least the CV error of this
+        pair, which may be larger because of a tie.
     """
     least = min(row.upper for row in table)
     return found.upper if found.upper <= least * (1.0 + CROSSING_RTOL) else max(least, found.cv_error)

@@ -293,8 +293,8 @@ class PanelledCommand(click.Command):
         Raises
         ------
         BadInput
-            If the value of an option is the name of the next one, since the value was forgotten, an option with a
-            single value is repeated, or there are too many arguments.
+            If the value of an option is the name of another option (the value was forgotten), if an option with a
+            single value is repeated, or if there are too many arguments.
         """
         words = args[: args.index("--") if "--" in args else None]
         if HELP_ALL in words:

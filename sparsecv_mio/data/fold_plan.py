@@ -217,8 +217,8 @@ class FoldPlan:
     starts : (k + 1,) int array
         Fold j scores `order[starts[j]:starts[j + 1]]`.
     left : RowLists or None
-        Rows that each fold does not train on, if some fold scores only a part of them; otherwise None, and every fold
-        trains on all rows except those it scores.
+        Rows that each fold does not train on, if some fold scores only a part of them. Otherwise None: every fold
+        trains on all rows except those that it scores.
     repeats : int
         Number of times that the rows were split into folds.
     stands_for : (n,) int array, optional

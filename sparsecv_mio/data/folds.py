@@ -563,13 +563,13 @@ def make_folds(spec: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLik
         but of every K rows that are neighbours in the order of the target, each fold gets one. `blocks:B`: floor(n / B)
         blocks of B rows after a shuffle; the remaining rows are added one to a block. `holdout:F`: one scored fold with
         the fraction F of the rows, rounded. `RxSPEC`, where SPEC is one of the above except `loo`: R repeats with
-        independent shuffles (`5x10`). `forward:K`: K folds of floor(n / (K + 1)) rows at the end of the data, each
-        trained on all rows before it; `forward:K:GAP` excludes GAP rows between training and scored rows.
-        `groups:COLUMN`: every group is a fold. `groups:COLUMN:K`: K folds of whole groups. `column:COLUMN`, `file:F`: a
-        fold id for each row, -1 for rows that are never held out, in which case a single fold is allowed; a file may
-        have one column for each repeat.
-        `SPEC weighted`: the form in which a record of weighted rows states its folds; `dataset` must have weights.
-        `K of whole groups (SPEC)`: the form in which a record states the outer folds of a nested cross-validation.
+        independent shuffles (`5x10`). `forward:K`: K folds of floor(n / (K + 1)) rows at the end of the data; the model
+        of each fold is fitted to all rows before the fold. `forward:K:GAP` excludes GAP rows between training and
+        scored rows. `groups:COLUMN`: every group is a fold. `groups:COLUMN:K`: K folds of whole groups.
+        `column:COLUMN`, `file:F`: a fold id for each row, -1 for rows that are never held out. With such rows a single
+        fold is allowed. A file may have one column for each repeat. `SPEC weighted`: the form in which a record of
+        weighted rows states its folds; `dataset` must have weights. `K of whole groups (SPEC)`: the form in which a
+        record states the outer folds of a nested cross-validation.
 
         A scikit-learn splitter, or its pairs (training rows, scored rows): see :func:`folds_from_splitter`. Labels,
         one for each row, or an (n, R) array with one column for each repeat: see :func:`folds_from_labels`. A
@@ -586,8 +586,8 @@ def make_folds(spec: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLik
     Raises
     ------
     BadInput
-        If the spec is unknown or out of range, if there are fewer rows than folds, a single fold (other than holdout)
-        or an empty fold, if a training set has fewer than two rows, or if groups are given but not needed.
+        If the spec is unknown or out of range. If there are fewer rows than folds, a single fold (other than holdout)
+        or an empty fold. If a training set has fewer than two rows, or groups are given but not needed.
 
     Examples
     --------

@@ -309,8 +309,8 @@ def read_dataset(
     Raises
     ------
     BadInput
-        If the file is missing, empty or malformed, a name is wrong, or a used cell is not a finite number or is
-        ambiguous; the message names column and row (1-based, header not counted).
+        If the file is missing, empty or malformed, if a name is wrong, or if a used cell is ambiguous or not a finite
+        number. The message names the column and the row (from 1, without the header).
 
     Notes
     -----

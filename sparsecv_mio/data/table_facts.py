@@ -388,7 +388,7 @@ def should_group_levels(data: Dataset, folds: int) -> bool:
     """Return True if by default all levels of a text column enter a model together.
 
     This is the default with few features and few folds. On 280 rows with 38 features of 17 columns and ten folds, one
-    thread proves the default grid in 11 CPU seconds; with separate levels the gap is 0.2 after 25 CPU seconds.
+    thread proves the default grid in 11 CPU seconds. With separate levels the gap is 0.2 after 25 CPU seconds.
     Leave-one-out behaves differently, because one tree solves all folds at once with separate levels. It takes 16 CPU
     seconds with separate levels, and has no upper bound with levels together after the same time. With 61 features (200
     rows, ten folds) there is no bound with levels together after 31 CPU seconds, and a gap of 0.43 with separate levels

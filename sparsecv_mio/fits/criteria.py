@@ -39,10 +39,11 @@ class Criteria(NamedTuple):
     `adjusted` and `cp` are undefined if there are too few rows. `bic` is undefined if RSS is rounding error, and `cp`
     if the RSS of all columns is. An RSS that is rounding error counts as 0 in `r_squared` and `adjusted`.
 
-    With RSS the residual sum of squares, TSS that about the mean, d degrees of freedom and n rows: `r_squared = 1 -
-    RSS / TSS`, `adjusted = 1 - (RSS / (n - d - 1)) / (TSS / (n - 1))`, `cp = RSS / s2 - n + 2 (d + 1)`, s2 the residual
-    variance of all columns, and `bic = n log(RSS / TSS) + (d + 1) log n`. Without an intercept, the mean and the 1 that
-    counts the intercept are omitted.
+    Let RSS be the residual sum of squares, TSS the sum of squares about the mean, d the degrees of freedom, n the
+    number of rows, and s2 the residual variance of the model with all columns. Then `r_squared = 1 - RSS / TSS`,
+    `adjusted = 1 - (RSS / (n - d - 1)) / (TSS / (n - 1))`, `cp = RSS / s2 - n + 2 (d + 1)` and
+    `bic = n log(RSS / TSS) + (d + 1) log n`. Without an intercept, the mean and the 1 that counts the intercept are
+    omitted.
     """
 
     r_squared: float

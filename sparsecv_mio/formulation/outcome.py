@@ -16,7 +16,7 @@ An unknown lower bound is -inf, and an unknown upper bound is +inf.
 
 `Stop.OPTIMAL` means `upper - lower <= gap * upper + allowance`. An external solver computes in floating point with its
 own tolerances. Its dual bound is therefore assumed to be correct only up to 2e-6 times the scale of the objective
-(theory section 9), and `lower` is the dual bound minus this amount. `allowance` is this amount plus 5e-7 of the scale,
+(theory section 9). `lower` is the dual bound minus this amount. `allowance` is this amount plus 5e-7 of the scale,
 because the incumbents of a solver may violate their constraints. In the condition of `Stop.OPTIMAL` the allowance is at
 most a thousandth of `upper`. A bound computed by this package has an allowance for rounding only.
 

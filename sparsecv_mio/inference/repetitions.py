@@ -452,10 +452,10 @@ def infer(
 ) -> Record:
     """Test the features of chosen models on rows that did not choose them.
 
-    For each of B random splits, one half of the rows chooses a model by the whole procedure of the record: the folds,
-    the grid, the choice of the pair and of the subset. The other half tests every feature of this model by least
-    squares or by a generalised linear model without penalty. The p-values of all splits are combined [1]_, and inverted
-    to intervals [2]_.
+    For each of B random splits, the whole procedure of the record (folds, grid, choice of pair and subset) chooses a
+    model from one half of the rows. The other half tests every feature of this model by least squares or by a
+    generalised linear model without penalty. The p-values of all splits are combined [1]_, and inverted to intervals
+    [2]_.
 
     Parameters
     ----------

@@ -29,14 +29,14 @@ g B models contain the term.
 
 **Test of a term.** Models are fitted by least squares for squared-error loss, and by maximum likelihood for logistic
 and Poisson loss. The covariance of the coefficients is estimated by the jackknife over m units (rows, or groups that no
-fold splits). The estimate is (m - 1) / m times the sum of d d' over the units, where d is the change of the
-coefficients by one Newton step when the unit is held out. This is CV3 of MacKinnon, Nielsen and Webb (2023), or (m - 1)
-/ m times CR3 (HC3 if the units are rows). The variances of the errors may differ from row to row. The tests use the t
-distribution with the degrees of freedom of Satterthwaite (Bell and McCaffrey 2002). For the degrees of freedom, all
-errors are assumed to have equal variances. The variance estimate then has a known mean and variance, and the degrees of
-freedom are those of the scaled chi-squared distribution with this mean and variance. For a term of q columns, let `df`
-be the smallest number of degrees of freedom of these columns, and W the Wald statistic. Then `(df - q + 1) W / (df q)`
-is compared with the F distribution with q and `df - q + 1` degrees of freedom (Hotelling).
+fold splits). Let d be the change of the coefficients by one Newton step when a unit is held out. The estimate is (m -
+1) / m times the sum of d d' over the units. This is CV3 of MacKinnon, Nielsen and Webb (2023), or (m - 1) / m times CR3
+(HC3 if the units are rows). The variances of the errors may differ from row to row. The tests use the t distribution
+with the degrees of freedom of Satterthwaite (Bell and McCaffrey 2002). For the degrees of freedom, all errors are
+assumed to have equal variances. The variance estimate then has a known mean and variance, and the degrees of freedom
+are those of the scaled chi-squared distribution with this mean and variance. For a term of q columns, let `df` be the
+smallest number of degrees of freedom of these columns, and W the Wald statistic. Then `(df - q + 1) W / (df q)` is
+compared with the F distribution with q and `df - q + 1` degrees of freedom (Hotelling).
 
 **Test of a factor.** The hypothesis is that the coefficients of all levels of the factor are equal. The test omits
 levels that have no row in the testing half, or whose coefficient a single unit determines. It also omits the level

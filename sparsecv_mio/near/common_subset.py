@@ -59,7 +59,7 @@ def best_common_subset(
     """Return the subset with the minimum CV error if all folds share it, with a certificate.
 
     The search minimises `H(S, gamma) = (1/m) sum_j sum_{i in N_j} (y_i - x_i' b_S^(-N_j))^2` over the supports S of the
-    requested sizes and the gammas of the grid, where `b_S^(-N)` is the ridge fit of S on the rows outside N: the
+    requested sizes and the gammas of the grid. Here `b_S^(-N)` is the ridge fit of S on the rows outside N. H is the
     criterion of Takano and Miyashiro (TOP, 2020). `cross_validate` minimises a different criterion, in which every fold
     has the subset that is best on its own training rows.
 

@@ -233,8 +233,8 @@ def near_optimal(
     Returns
     -------
     NearRecord
-        The models and, for each size, the certified facts: the value up to which no support is missing, and the
-        features that all, or none, of these supports have.
+        The models and, for each size, the certified facts: the value up to which no support is missing, the features in
+        all of these supports, and the features in none of them.
 
     Raises
     ------

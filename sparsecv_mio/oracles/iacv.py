@@ -5,8 +5,8 @@ a model (docs/oracles/iacv.md). The steps of the held-out fits, approximate or e
 of the paper.
 
 The objective F is split into two terms, `F = g + h`. A step of the solver is a gradient step on g over a batch of rows,
-followed by a proximal step on h. Gradient descent (GD) and stochastic gradient descent (SGD) have g = F and h = 0;
-proximal gradient descent has g equal to the summed loss, and h = lam * pi with the penalty pi.
+followed by a proximal step on h. Gradient descent (GD) and stochastic gradient descent (SGD) have g = F and h = 0. For
+proximal gradient descent, g is the summed loss and `h = lam * pi`, where pi is the penalty.
 
 For each fold, the module also computes one Newton step, the infinitesimal jackknife and the exact held-out fit. Newton
 steps and jackknives are defined at the minimiser of the full-data problem. In a comparison along the iterations of a

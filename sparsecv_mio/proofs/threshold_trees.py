@@ -618,7 +618,7 @@ def prove_terms(
     """Return one tree for all sizes.
 
     A node includes the terms I and leaves the terms F free; A is their union. A support that drops m terms of A has an
-    objective of at least the m-th smallest of the f(A - t), t in F, because it misses m of these.
+    objective of at least the m-th smallest of the numbers f(A - t), t in F, because it lacks m of these terms t.
 
     Parameters
     ----------

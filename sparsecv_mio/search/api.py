@@ -667,11 +667,11 @@ def solve(
         from 0.3 to 30 over n_train; with Poisson loss, 7 values from 3 to 3,000 over n_train. Squared-error defaults
         suit `scale="length"`; with `scale="variance"`, give gammas that are n times larger.
     taus : int, sequence of int or str, optional
-        Support sizes, or a text as for `--tau`. The default is 1 to p; with p > 30 it is 1 to n_train / 8, but at least
-        10 and at most 50, and p (up to 300, below n_train).
+        Support sizes, or a text as for `--tau`. The default is 1 to p. If p > 30, the largest size is n_train / 8, but
+        at least 10 and at most 50. In addition, p is a size if it is at most 300 and below n_train.
     nested : int, optional
-        Number of outer folds: the whole procedure (imputation only with na_within="folds") is repeated without each of
-        them and scored there, an honest estimate of its error (`record.nested`).
+        Number of outer folds: the whole procedure (imputation only with na_within="folds") is repeated without each
+        outer fold and scored on it. The result, `record.nested`, estimates the error on new data.
     features, drop : sequence of str, optional
         Columns to keep, or to omit, by name or position; at most one of the two.
     weights : str, optional

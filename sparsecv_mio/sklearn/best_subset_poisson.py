@@ -217,7 +217,7 @@ class BestSubsetPoissonCV(sparse_model.ChosenByLoss, SparseCountModel):
     ----------
     taus : int, sequence of int or str, optional
         Numbers of features to try. By default all sizes from 1 to p. If p > 30, the largest size is n_train / 8, but at
-        least 10 and at most 50, and p is added if it is at most 300 and below n_train.
+        least 10 and at most 50. In addition, p is a size if it is at most 300 and below n_train.
     gammas : float, sequence of float or str, optional
         Ridge weights to try. The default is a logarithmic range from 3 to 3,000, divided by the number of rows of the
         smallest training set.

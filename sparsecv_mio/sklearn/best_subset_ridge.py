@@ -173,7 +173,7 @@ class BestSubsetRidgeCV(sparse_model.ChosenByCV, SparseLinearModel):
     ----------
     taus : int, sequence of int or str, optional
         Numbers of features to try. By default all sizes from 1 to p. If p > 30, the largest size is n_train / 8, but at
-        least 10 and at most 50, and p is added if it is at most 300 and below n_train.
+        least 10 and at most 50. In addition, p is a size if it is at most 300 and below n_train.
     gammas : float, sequence of float or str, optional
         Ridge weights to try. The default is a logarithmic range from 0.001 to 10, or from 0.05 to 10 if p >= n_train.
         It suits `scale="length"`; with `scale="variance"`, give gammas that are n times larger.

@@ -298,8 +298,8 @@ class LoocvResult:
     trained : (n,) bool array
         Rows that needed a training (with `approximate`, a Newton step).
     certain : (n,) bool array
-        Rows whose sign is proved by a bound. For L2 and elastic net these are all rows, except for predictions that
-        are zero up to rounding; for L1 and with `approximate`, no open row is certain; without bounds, no row is.
+        Rows whose sign is proved by a bound. For L2 and elastic net these are all rows, except for predictions that are
+        zero up to rounding. For L1 and with `approximate`, no open row is certain. Without bounds, no row is certain.
     bracket : (int, int)
         Certified bounds on the number of errors from the full-data fit alone.
     guarantee : Guarantee

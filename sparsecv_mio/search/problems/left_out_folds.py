@@ -145,8 +145,8 @@ def objective_threshold(excess: FloatArray, residual: FloatArray, leverage: Floa
     Returns
     -------
     array
-        Bound `u^2`, raised by `WIDEST_KEEP`; inf where the leverage is `WIDEST_LEVERAGE` or more; where the quadratic
-        has no root (no support can be optimal) it is evaluated at discriminant 0.
+        Bound `u^2`, raised by `WIDEST_KEEP`; inf where the leverage is `WIDEST_LEVERAGE` or more. If the quadratic has
+        no root, no support can be optimal, and the bound is evaluated at discriminant 0.
 
     Examples
     --------

@@ -313,9 +313,10 @@ def simplest(among: BoolArray, gammas: FloatArray, taus: IntArray) -> tuple[int,
 def statuses(lower: FloatArray, upper: FloatArray, decided: BoolArray, gap: float, proved: bool) -> NDArray[np.str_]:
     """Return the status of every pair: `decided`, `excluded` or `open`.
 
-    A pair is excluded if another pair is at least as good up to the gap: its upper bound exceeds the smallest upper
-    bound, and its lower bound is at least `1 - gap` times that smallest bound. If the choice on the grid is certified,
-    every pair with a larger upper bound is excluded, with ties and rounding taken into account.
+    A pair is excluded if another pair is at least as good up to the gap. This holds if the upper bound of the pair
+    exceeds the smallest upper bound, and its lower bound is at least `1 - gap` times the smallest upper bound. If the
+    choice on the grid is certified, every pair with a larger upper bound is excluded, with ties and rounding taken into
+    account.
 
     Parameters
     ----------
