@@ -201,7 +201,8 @@ def _column(names: tuple[str, ...], given: str, role: str) -> int:
 def _position(names: tuple[str, ...], name: str, role: str) -> int:
     if name not in names:
         if all(item.strip() in names for item in name.split(",")):
-            raise WrongColumn(role, name, "is the name of several columns; give a list of names")
+            remedy = "give them as a list of names" if role in ("feature", "dropped column") else "give one of them"
+            raise WrongColumn(role, name, f"has the names of several columns; {remedy}")
         near = did_you_mean(name, names)
         raise WrongColumn(role, name, f"is not in the data{near}; the columns are {_list_names(names)}")
     return names.index(name)

@@ -445,7 +445,7 @@ def check_dataset(data: Dataset) -> Dataset:
     for name in data.names:
         if name in seen:
             fault = "is also the target" if name == data.target else "is given twice"
-            raise BadInput(f"feature name {name!r} {fault}: names must be distinct")
+            raise BadInput(f"feature name {name!r} {fault}; give every column a different name")
         seen.add(name)
     for name, column in data.aux.items():
         if column.shape != (data.n,):

@@ -544,8 +544,8 @@ def _starts(sizes: IntArray) -> IntArray:
 def _check_plan(plan: FoldPlan) -> FoldPlan:
     if plan.least_training < 2:
         raise BadInput(
-            f"folds {plan.spec!r} leave fold {int(np.argmax(plan.left_sizes)) + 1} only "
-            f"{several(plan.least_training, 'training row')}: at least two are needed"
+            f"folds {plan.spec!r}: fold {int(np.argmax(plan.left_sizes)) + 1} has only "
+            f"{several(plan.least_training, 'training row')}; give every fold at least two"
         )
     for array in (plan.order, plan.starts, *(plan.left or ())):
         array.setflags(write=False)

@@ -755,7 +755,10 @@ def outer_folds(
     if groups <= count:
         most = f"give at most {groups - 1}" if groups > 2 else "outer folds need at least three groups"
         if option != "nested":
-            most = f"the {count} outer folds need at least {count + 1} groups; give more folds, or a number as weight"
+            most = (
+                f"the {count} outer folds need at least {count + 1} groups; give more folds, or a number instead of "
+                "nested"
+            )
         raise BadInput(f"{option}: the rows form {groups} groups that folds keep together; {most}")
     outer_plan = folds_from_labels(equal_folds(str(count), groups, seed)[together], f"{count}{OF_GROUPS} ({plan.spec})")
     return replace(outer_plan, seed=seed)

@@ -209,7 +209,7 @@ def _series_numbers(series: pd.Series[Any], name: str) -> FloatArray:
     column = _read_series(series, name, STRICT)
     if column.texts:
         row, text = next(iter(column.texts.items()))
-        fault = f"holds text {text[:30]!r} in row {row + 1}: encode it as numbers, or drop the column"
+        fault = f"holds text {text[:30]!r} in row {row + 1}; encode it as numbers, or drop the column"
         raise BadInput(f"column {name!r} {fault}")
     if column.has_empty:
         row = int(np.argmax(column.empty))

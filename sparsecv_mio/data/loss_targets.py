@@ -381,11 +381,15 @@ def check_training(dataset: Dataset, folds: FoldPlan, intercept: Intercept, loss
         return
     fold = int(np.argmax(has_no_optimum))
     rows, fault = f"the training rows of fold {fold + 1} of {folds.k}", "so the intercept has no finite optimum"
-    if dataset.classes is None:
-        raise BadInput(f"folds: {rows} all have the count 0, {fault}; give fewer folds or another --seed")
     is_positive = bool(trained_positive[fold])
-    advice = "give fewer folds, or stratified ones" if folds.k > 1 else "give another --seed"
-    if (dataset.n - n_positive if is_positive else n_positive) == 1:
+    advice = "give stratified folds, such as stratified:5" if folds.k > 1 else "give another --seed"
+    if folds.spec.startswith("forward:"):  # fewer folds have longer first training sets
+        advice = "give fewer folds"
+    has_one_other = (dataset.n - n_positive if is_positive else n_positive) == 1
+    if dataset.classes is None:
+        advice = "a single row has a count above 0; give data with at least two such rows" if has_one_other else advice
+        raise BadInput(f"folds: {rows} all have the count 0, {fault}; {advice}")
+    if has_one_other:
         advice = "the other class has one row; give data with at least two rows of each class"
     raise BadInput(f"folds: {rows} are all of class {dataset.classes[is_positive]}, {fault}; {advice}")
 

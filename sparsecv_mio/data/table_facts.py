@@ -782,9 +782,9 @@ def _describe_duplicate_rows(data: Dataset, folds: FoldPlan) -> str:
     if copies <= MIN_COPIES_SHARE * data.n or copies <= CHANCE_COPIES * _expected_copies(table):
         return ""
     return (
-        f"{copies:,} of {data.n:,} rows {'repeats' if copies == 1 else 'repeat'} an earlier row, target included: "
-        "if they are copies of one observation, random folds train on copies of held-out rows and the CV error is too "
-        "low; remove the copies, or keep them in one fold with --folds groups:COLUMN"
+        f"{copies:,} of {data.n:,} rows {'repeats' if copies == 1 else 'repeat'} an earlier row, target included. "
+        "If they are copies of one observation, random folds train on copies of held-out rows, and the CV error is too "
+        "low; remove the copies, or keep them together by --folds groups:COLUMN"
     )
 
 
@@ -803,9 +803,9 @@ def _describe_factors_of_subjects(data: Dataset, folds: FoldPlan) -> list[str]:
         together, quoted = quote_names([f"groups:{factor}"]), quote_names([factor])
         sizes = f"{rows.min()} rows" if rows.min() == rows.max() else f"{rows.min()} to {rows.max()} rows"
         notes.append(
-            f"column {factor!r} is a factor with {len(rows):,} levels of {sizes} each, and the rows of a level are in "
-            f"several folds: if the levels are subjects, the CV error is too low for new subjects; --folds {together} "
-            f"holds all rows of a level out together, --drop {quoted} omits the column"
+            f"column {factor!r} has {len(rows):,} levels of {sizes} each, and the rows of a level are in several "
+            f"folds. If the levels are subjects, the CV error is too low for new subjects; give --folds {together} to "
+            f"hold the rows of a level out together, or --drop {quoted}"
         )
     return notes
 
@@ -824,8 +824,7 @@ def _describe_numbers_of_subjects(data: Dataset, folds: FoldPlan) -> list[str]:
             notes.append(
                 f"feature {name!r} has {subjects.count:,} values with several rows each, and its name suggests "
                 "subjects. The rows of a subject are in several folds, so the CV error is too low for new subjects; "
-                f"{subjects.option} holds all rows of a subject out together, --drop {quote_names([name])} omits the "
-                "column"
+                f"give {subjects.option} to hold the rows of a subject out together, or --drop {quote_names([name])}"
             )
     return notes
 

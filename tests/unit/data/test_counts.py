@@ -76,8 +76,16 @@ def test_other_exposures_than_there_are() -> None:
 def test_training_rows_of_zeros_alone() -> None:
     rare = data([0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0])
     plan = make_folds("loo", rare)
-    with pytest.raises(BadInput, match="rows of fold 6 of 8 all have the count 0"):
+    with pytest.raises(BadInput, match="rows of fold 6 of 8 all have the count 0, .*; a single row has a count above"):
         check_training(rare, plan, Intercept.FOLD, Loss.POISSON)
+    early, order = data([0.0, 0.0, 0.0, 0.0, 3.0, 2.0, 1.0, 1.0]), [0, 0, 0, 0, 1, 1, 1, 1]
+    with pytest.raises(BadInput, match="rows of fold 2 of 2 all have the count 0, .*; give stratified folds, such as"):
+        check_training(early, make_folds(order, early), Intercept.FOLD, Loss.POISSON)
+    check_training(early, make_folds("stratified:5", early), Intercept.FOLD, Loss.POISSON)
+    late = data([0.0, 0.0, 0.0, 1.0, 0.0, 2.0, 1.0, 1.0])
+    with pytest.raises(BadInput, match="rows of fold 1 of 3 all have the count 0, .*; give fewer folds$"):
+        check_training(late, make_folds("forward:3", late), Intercept.FOLD, Loss.POISSON)
+    check_training(late, make_folds("forward:2", late), Intercept.FOLD, Loss.POISSON)
     check_training(rare, plan, Intercept.NONE, Loss.POISSON)
     check_training(data(), plan, Intercept.FOLD, Loss.POISSON)
     with pytest.raises(BadInput, match="intercept global: requires squared loss"):

@@ -451,7 +451,8 @@ def test_auxiliary_columns_hold_text_or_numbers_and_are_no_features(tmp_path: Pa
 BAD_WORDS = [
     ({"features": ["a", "q"]}, "feature 'q' is not in the data"),
     ({"drop": ["q"]}, "dropped column 'q' is not in the data"),
-    ({"drop": ["a, b"]}, "dropped column 'a, b' is the name of several columns; give a list of names"),
+    ({"drop": ["a, b"]}, "dropped column 'a, b' has the names of several columns; give them as a list of names"),
+    ({"aux": ["a,b"]}, "exposure or offset column 'a,b' has the names of several columns; give one of them"),
     ({"features": ["a"], "drop": ["b"]}, "features and drop were both given"),
     ({"features": ["a", "a"]}, "column 'a' is listed twice in features"),
     ({"drop": ["a", "a"]}, "column 'a' is listed twice in drop"),

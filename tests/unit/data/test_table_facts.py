@@ -240,7 +240,7 @@ def test_copies_of_rows_are_named_where_folds_are_random() -> None:
     twice = Dataset.from_arrays(np.vstack((X, X[:10])), np.concatenate((X[:, 0], X[:10, 0])))
     for folds in ("5", "2x5", "loo", "holdout:0.2"):
         (note,) = answer_notes(twice, folds, x0=1.0)
-        assert note.startswith("10 of 40 rows repeat an earlier row, target included: if they are copies of one")
+        assert note.startswith("10 of 40 rows repeat an earlier row, target included. If they are copies of one")
     assert answer_notes(twice, "forward:3", x0=1.0) == ()
     assert answer_notes(Dataset.from_arrays(np.rint(X), np.rint(X[:, 0])), x0=1.0) == ()  # few values: no copies
 
@@ -348,9 +348,9 @@ def test_a_factor_with_a_level_for_every_few_rows_is_named(tmp_path: Path) -> No
     for folds in ("5", "loo", "stratified:5", "2x5"):
         (note,) = warned(12, 60, folds, onehot)
         assert note.startswith(
-            "column 'a person' is a factor with 12 levels of 5 rows each, and the rows of a level are in several folds"
+            "column 'a person' has 12 levels of 5 rows each, and the rows of a level are in several folds. If the"
         )
-        assert "--folds 'groups:a person' holds" in note and "--drop 'a person' omits the column" in note
+        assert "give --folds 'groups:a person' to" in note and note.endswith(", or --drop 'a person'")
     (note,) = warned(12, 50, "5", onehot)
     assert "12 levels of 4 to 5 rows each" in note
     assert warned(12, 60, "forward:5", onehot) == ()
