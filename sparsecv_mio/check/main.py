@@ -256,11 +256,9 @@ class Check:
             f"bounds on subproblems, by kind: {cells} (one subproblem may have bounds of several kinds; the error of a "
             "subproblem without a bound counts as at least 0)"
         )
-        quote = "quote this bound; the claim of the proof,"
-        words.append(
-            f"proved: every CV error of the grid is at least {float(low)!r} ({quote} {claim['lower']!r}, follows)"
-        )
-        words.append(f"proved: the CV error of {name} is at most {float(high)!r} ({quote} {claim['upper']!r}, follows)")
+        quote = "quote this bound; it implies the claim of the proof,"
+        words.append(f"proved: every CV error of the grid is at least {float(low)!r} ({quote} {claim['lower']!r})")
+        words.append(f"proved: the CV error of {name} is at most {float(high)!r} ({quote} {claim['upper']!r})")
         return Proved(words, intervals)
 
 

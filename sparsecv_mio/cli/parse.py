@@ -165,7 +165,7 @@ def advice_with_reference(levels: Collection[str]) -> Iterator[None]:
     except UnusableColumns as error:
         if not levels:
             raise
-        raise BadInput(f"{error}; leave out --reference with --force-out or --count columns") from None
+        raise BadInput(f"{error}; with --force-out or --count columns, also remove --reference") from None
 
 
 def restrictions(**given: Any) -> Restrictions:

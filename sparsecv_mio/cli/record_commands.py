@@ -172,7 +172,7 @@ def verify(
 
     stored = _record_before(record, data, "verify")
     dataset = data_of(stored, data, reading)
-    with counting_bar(quiet, "folds, models or fits of this step, at most") as progress:
+    with counting_bar(quiet, "parts of this check (the total is a maximum)") as progress:
         report = check(stored, dataset, progress=progress)
     failure, hint = None, _advise_proof(stored, dataset, report)
     if not quiet or not report.ok or report.caveat:
@@ -553,7 +553,10 @@ CITE_CODES = "Exit codes: 0 printed, 2 bad input."
 
 @with_declared_options()
 def cite(
-    record: Annotated[str | None, Place("RECORD", "JSON record, for the papers of the methods that it used.")] = None,
+    record: Annotated[
+        str | None,
+        Place("RECORD", "JSON record; its methods are cited. [the package and the paper that it starts from]"),
+    ] = None,
 ) -> int:
     """Print the references of this package, or of a record, as BibTeX.
 

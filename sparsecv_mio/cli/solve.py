@@ -129,8 +129,8 @@ class SolveRequest:
     baselines: str | None = option(
         None, "LIST",
         "Also fit baselines on the same folds: any of lasso, ridge, elasticnet, abess. Each chooses its penalty or "
-        "size by its CV error (with --one-se also by that rule), and is compared with the reported pair. A fifth of "
-        "the time limit is reserved for the baselines. [none]",
+        "size by its CV error (with --one-se also by the one-standard-error rule), and is compared with the reported "
+        "pair. A fifth of the time limit is reserved for the baselines. [none]",
     )  # fmt: skip
     search: Given = group(options.SEARCHING | {"time_limit": options.COMMAND_SECONDS})
     stored: Given = group(options.STORING)
@@ -166,7 +166,7 @@ class SolveRequest:
         given = {name: value for name, value in self.given_draws.items() if value is not None}
         for name in () if given else ("draw_gap", "draw_file"):
             if getattr(self, name) is not None:
-                words = "requires repetitions on draws; give --bootstrap, --stability-selection or --infer"
+                words = "requires draws of the rows; give --bootstrap, --stability-selection or --infer"
                 raise BadInput(f"{name}: {words}")
         if not given:
             return None

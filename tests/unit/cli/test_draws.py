@@ -106,7 +106,7 @@ def test_the_limit_of_the_command_is_recorded(table: str, tmp_path: Path) -> Non
     [
         ("--bootstrap 0", "--bootstrap: 0 is out of range"),
         ("--stability-selection 5:0.4", "--stability-selection: threshold 0.4 is out of range"),
-        ("--draw-gap 0.1", "--draw-gap: requires repetitions on draws"),
+        ("--draw-gap 0.1", "--draw-gap: requires draws of the rows; give --bootstrap"),
         ("--bootstrap 5 --draw-gap 3", "--draw-gap: 3 is out of range"),
         ("--bootstrap 5 --gamma 0.1..1", "--bootstrap: requires a grid of gammas"),
         ("--bootstrap 5 --model average", "--bootstrap: not supported with --model average"),

@@ -254,7 +254,7 @@ def test_advice_without_a_penalty_works_with_a_reference(tmp_path: Path, capsys:
         assert run([command, *table, *options, "--reference", "city=b"]) == 2
         said = capsys.readouterr().err
         assert "give --force-out city=c" in said
-        assert "; leave out --reference with --force-out or --count columns" in said
+        assert "; with --force-out or --count columns, also remove --reference" in said
         if command != "fit":  # one fit without a penalty may end without a certificate
             assert run([command, *table, "--force-out", "city=c"]) == 0
         capsys.readouterr()
