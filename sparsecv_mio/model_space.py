@@ -582,7 +582,7 @@ class Restrictions:
         return [0.0 if name in free else 1.0 for name in names]
 
     def check_vary(self, constant: Container[str]) -> None:
-        """Raise `BadInput` for a column in every model that is constant, except a level of a factor of one feature.
+        """Raise `BadInput` for a constant column in every model, unless it is a level of a factor that counts once.
 
         If the levels of a factor are separate features, a model without one of them has a free place in tau. The errors
         of such a model and of the other models cannot be compared.

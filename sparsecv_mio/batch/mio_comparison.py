@@ -200,8 +200,8 @@ def compare(
     contenders : sequence of Contender
         Backends to compare.
     repeats : int
-        Number of runs of each; backends take turns within each repeat, so that the load of the machine affects all of
-        them.
+        Number of runs of each backend; backends take turns within each repeat, so that the load of the machine affects
+        all of them.
     limits : Limits, optional
         Limits of each run.
     progress : callable, optional

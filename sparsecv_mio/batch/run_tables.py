@@ -339,8 +339,8 @@ class TableCells:
     Attributes
     ----------
     centre, spread, count : pandas.DataFrame
-        Tables with a row for every row and columns by (label, value); `spread` holds standard errors, NaN if there are
-        none.
+        Numbers, standard errors and numbers of runs. Each of these frames has one row for each row of the table, and
+        columns (label, value). NaN means that there is no standard error.
     values : tuple of str
         Names of the values.
     marks : pandas.DataFrame

@@ -524,7 +524,7 @@ class HeldOutWeightedBounds:
         self, rows: RowsTogether, targets: Mapping[tuple[int, int], tuple[float, float]], nodes: int, known: Known,
         is_expired: Callable[[], bool],
     ) -> tuple[HeldOutWeightedBounds, FloatArray, list[int]]:  # fmt: skip
-        """Grow a tree at each of some pairs; return these bounds, those on h, and the number of nodes of each tree.
+        """Grow a tree at each of some pairs; return the bounds of all trees, the bounds on h, and node counts.
 
         The largest size comes first, because its bound also holds for smaller sizes and may suffice for them.
 

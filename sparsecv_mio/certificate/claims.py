@@ -50,7 +50,7 @@ CERTIFIED_DESCENT = "descent, certified rows"
 
 @dataclass(frozen=True)
 class ReportedPair:
-    """A pair whose folds the record stores: that of the answer, or that with the minimum CV error if it differs.
+    """A pair whose folds the record stores: the reported pair, or another pair that has the minimum CV error.
 
     `name` is the field of the folds; `path` is the prefix of the fields of the pair in messages.
     """

@@ -514,7 +514,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         return super().from_json(text)
 
     def of_this_schema(self) -> Self:
-        """Return a record of the previous schema, in which `upper` was that of the reported pair, as one of this."""
+        """Convert a record of the previous schema, in which `upper` belonged to the reported pair, to this schema."""
         if (self.refit.gamma, self.refit.tau) != (self.gamma, self.tau):
             raise CorruptStore(
                 f"record: has the older format {FIRST_SCHEMA}, in which errors and model may belong to different "

@@ -379,8 +379,8 @@ def has_proof(record: StoredRecord) -> bool:
 def verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     """Check the record of one MIO: its model, bounds, gap and status; return True if every check could be completed.
 
-    The model must satisfy the side constraints of the record. If there are few supports, the lower bound is compared
-    with every model that satisfies them, or with every model within an assumed box. Older records lack the side
+    The model must satisfy the side constraints of the record. If the side constraints allow few supports, the lower
+    bound is compared with every allowed model, or with every model within an assumed box. Older records lack the side
     constraints; neither the optimality of the support nor the lower bound can be proved again for them.
     """
     words = f"{record.tau} is out of range; the data have {dataset.p} features"

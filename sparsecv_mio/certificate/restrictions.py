@@ -168,7 +168,7 @@ class AllowedSupports:
         )
 
     def holds(self, active: tuple[int, ...], tau: int, slope: FloatArray | None = None) -> bool:
-        """Return True if an allowed support of up to tau has these columns, and others that signs force to zero.
+        """Return True if these columns, and others that signs force to zero, are an allowed support of up to tau.
 
         Parameters
         ----------

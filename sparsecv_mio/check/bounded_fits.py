@@ -307,8 +307,8 @@ class ProvedBlocks(NamedTuple):
 def need_semidefinite(A: Array, off: Array, kind: Arithmetic, what: str) -> None:
     """Refuse unless every symmetric matrix whose entries are within `off` of A is positive semidefinite.
 
-    Let R be a Cholesky factor of about `A - t I`, in floats, so that `A - R R'` is about `t I`. In exact terms, no
-    diagonal entry of it may be smaller than the sum of the absolute values of the others of its row.
+    Let R be a Cholesky factor of about `A - t I`, in floats, so that `A - R R'` is about `t I`. In exact terms, each
+    diagonal entry of `A - R R'` must be at least the sum of the absolute values of the other entries of its row.
     """
     u, q = kind.u, len(A)
     diagonal = np.asarray(A.diagonal(), dtype=np.float64)

@@ -250,7 +250,7 @@ class RawColumn:
         return next((levels.index(form) for form in (word, word.lower()) if form in levels), -1)
 
     def level_codes(self, levels: Sequence[str]) -> tuple[NDArray[np.int64], dict[int, str]]:
-        """Return the position of every cell in the levels, -1 if it is missing, and other values by row from 0."""
+        """Return the position of every cell in the levels (-1: empty or unknown), and unknown values by row from 0."""
         codes, unknown = np.full(len(self.numbers), -1, dtype=np.int64), dict[int, str]()
         code_of_word: dict[str, int] = {}
         for row in np.flatnonzero(~self.empty).tolist():

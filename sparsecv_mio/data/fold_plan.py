@@ -343,8 +343,8 @@ class FoldPlan:
         """`"sha256:<hex>"` of the folds, with all numbers as little-endian int64.
 
         For a partition the digest is of the labels. Otherwise it is of n, k, the start of the scored rows of each fold
-        and these rows. If folds score only a part of the rows that they hold out, the same data of the held-out rows
-        follow.
+        and these rows. If folds score only a part of the rows that they hold out, the starts of the held-out rows and
+        these rows follow.
         """
         if self.is_partition:
             parts = [self.labels]

@@ -485,7 +485,7 @@ def fill_value(numbers: FloatArray, na: Missing) -> float:
 
 
 def describe_imputed_cells(counts: Mapping[str, int], fill: str) -> list[tuple[str, str]]:
-    """Return the number of imputed cells with the name of their fill values and their columns, given it by column."""
+    """Return a note on the number of imputed cells and their fill values, with the names of their columns."""
     names = abbreviate_list([repr(name) for name, count in counts.items() if count])
     n_cells = sum(counts.values())
     whose = "its" if n_cells == 1 else "their"

@@ -114,8 +114,9 @@ def numbers_rows(column: RawColumn) -> str:
 def find_subjects(features: Sequence[RawColumn]) -> Subjects | None:
     """Return the column that names subjects with several rows each, or None.
 
-    Another column numbers the rows of each subject, or its name identifies it and it holds text or the
-    rows of each subject follow one another. Rows in which the column is empty are ignored.
+    A column names subjects in two cases. Either another column numbers the rows of each subject. Or the name of the
+    column suggests ids, and it holds text or the rows of each subject follow one another. Rows in which the column is
+    empty are ignored.
     """
     for column in features:
         if not (column.has_text_values if column.texts else _holds_codes(column)):

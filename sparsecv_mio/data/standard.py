@@ -394,8 +394,9 @@ class StandardData:
     warnings : tuple of str
         Messages for the user on constant and duplicate columns.
     rest, r_rest : (q,) array, float
-        Means of the rows and of the targets after subtracting `center` and `y_center`, which are subtracted as well
-        under `global`. They matter if the spread of a column is much smaller than its centre, which is rounded.
+        Means of the rows and of the targets after `center` and `y_center` are subtracted. With the intercept `global`,
+        these means are subtracted too. They matter if the spread of a column is much smaller than its centre, which is
+        rounded.
     restrictions : Restrictions
         Restrictions on the models, by names of the data.
     root : (n,) array, optional

@@ -57,8 +57,9 @@ class GlmCriteria(NamedTuple):
 
     With `deviance = 2 sum of losses` and D0 the deviance of the class frequencies, or of the mean rate, alone:
     `mcfadden = 1 - deviance / D0`, `aic = deviance + 2 d`, `bic = deviance + d log n`, where n is the number of rows or
-    trials. With trials, both deviances are those of the binomial distribution: those of the outcomes minus that of the
-    shares of successes of the rows of the file. `scatter` is given for counts, and for trials without class weights.
+    trials. With trials, both deviances are those of the binomial distribution: the deviance of the outcomes, minus the
+    deviance of the shares of successes in the rows of the file. `scatter` is given for counts, and for trials without
+    class weights.
     """
 
     deviance: float

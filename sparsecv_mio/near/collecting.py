@@ -221,7 +221,7 @@ class Lists(Protocol):
         ...
 
     def unseen(self, tau: int) -> float:
-        """Return a lower bound on the values of the supports of a size up to the threshold that were not passed.
+        """Return a lower bound on the values, up to the threshold, of supports of a size that were not passed on.
 
         Parameters
         ----------
@@ -654,7 +654,7 @@ class Collection:
         self.finished = is_passed and not self._stuck
 
     def unseen(self, tau: int) -> float:
-        """Return a lower bound on the values of the supports of a size up to the threshold that were not passed.
+        """Return a lower bound on the values, up to the threshold, of supports of a size that were not passed on.
 
         Parameters
         ----------

@@ -334,8 +334,8 @@ class SparseProblem:
         prediction (theory section 9). If columns v and w differ by d, replacing one by the other changes residuals by
         `||d|| |b|`. With r the residual of the empty support, `lam weight b^2 <= ||r||^2`, so the change is at most
         `||d|| ||r|| / sqrt(lam weight)`, even if v is nearly a linear combination of others. If both are included, f
-        falls by at most the square of this bound. Held-out rows that are long relative to the column on these rows
-        increase the change by that ratio: a value of 1e28 makes even a tiny coefficient matter.
+        falls by at most the square of this bound. If a held-out row is long relative to the column on these rows, the
+        change of its prediction is larger by this ratio: a value of 1e28 makes even a tiny coefficient matter.
         """
         if self.copy_of is None or self.copy_off is None or not (self.copy_of >= 0).any():
             return self.copy_of

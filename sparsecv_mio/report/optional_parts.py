@@ -358,8 +358,8 @@ def plot_intervals(record: Record, ax: Axes | None = None, data: Dataset | None 
     Returns
     -------
     matplotlib Axes
-        The axes. Dots are the coefficients of the full-data model. Each interval has its limits per unit of the column,
-        and the share of zeros, next to it, or states that it is a reference level.
+        The axes. Dots are the coefficients of the full-data model. The text next to an interval gives its limits per
+        unit of the column and the share of zeros, or states that the level is a reference level.
     """
     references = requested_references(record)
     record = against(record, references)

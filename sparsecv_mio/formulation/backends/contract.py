@@ -93,7 +93,7 @@ class Reduction:
 
 
 def reduce_task(task: ModelTask, advice: KnownBounds) -> Reduction:
-    """Return a task without the columns that are fixed in or proven in by the level set of the start.
+    """Return a task without the columns that are fixed in, or that the level set of the start proves to be in.
 
     Columns with a box or with parents are not eliminated, nor any column whose elimination would lose more digits than
     a solver's tolerances.
@@ -206,7 +206,7 @@ class _Pass:
     best: Fit
 
     def bound(self, boxed: float) -> tuple[float, str]:
-        """Return the solver's dual bound in the units of f, minus the amount it is not trusted for, and its status."""
+        """Return the solver's dual bound in the units of f, minus the assumed error of the bound, and its status."""
         task, answer = self.part.task, self.answer
         dual = task.scaled.objective(answer.bound)
         if answer.certified:

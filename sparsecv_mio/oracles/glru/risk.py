@@ -488,7 +488,7 @@ class DualFit:
     def balancing_rows(self) -> tuple[IntArray, FloatArray]:
         """Rows whose dual variables are moved to restore `sum alpha = 0` after a change, and their weights.
 
-        They are the rows of largest curvature, on which a change of alpha costs least. Their number is that of the
+        They are the rows of largest curvature, on which a change of alpha costs least. There are as many of them as
         columns, but at least 64, so that moving them costs no more than reading one row of X.
         """
         problem, weight = self.problem, self.steepness

@@ -374,7 +374,7 @@ class EndLists:
         return fold, self.sets.values(fold, support, lam)
 
     def grow_lists(self, lam: float, intervals: Sequence[tuple[float, float, int]]) -> bool:
-        """Extend the lists at a lam as intervals (low, high, size) with that end need; return False if that fails.
+        """Extend the lists at a lam for intervals (low, high, size) with this end; return False if that fails.
 
         Lists at both ends of an interval must exist.
         """
@@ -396,8 +396,8 @@ class EndLists:
     ) -> gamma_fits.FitsOverGamma | gamma_fits.RowFits | None:
         """Return every fit that can be optimal somewhere on an interval; None if its lists cannot be completed.
 
-        A support outside of both lists has f above their cutoffs at the ends. By concavity it is above the chord of
-        these cutoffs on all of the interval, and that chord is above the tangents of known supports.
+        A support outside of both lists has an objective above the cutoffs at the ends. By concavity, this objective is
+        above the chord of the cutoffs on all of the interval, and the chord is above the tangents of known supports.
 
         Parameters
         ----------

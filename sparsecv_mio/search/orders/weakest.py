@@ -70,7 +70,7 @@ class OpenPairs:
 
 
 def is_weakest_due(state: GridState, plan: Plan, pairs: BoolArray, share: float) -> bool:
-    """Return True if the pairs with the smallest lower bounds are due: late in a limit that no proof fits into.
+    """Return True if the pairs with the smallest lower bounds are due: late in a time limit too short for the proof.
 
     Parameters
     ----------

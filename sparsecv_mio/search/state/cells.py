@@ -163,7 +163,7 @@ STORED = ("lower", "upper", "nominal", "value", "decided", "final", "branched", 
 class SupportPool:
     """Distinct supports by number; number 0 is the empty support. Safe to use from several threads.
 
-    A support is looked up in the order of its columns in which it comes, and sorted once for each such order.
+    A support is looked up with its columns in the given order, and is sorted once for each such order.
     """
 
     def __init__(self) -> None:

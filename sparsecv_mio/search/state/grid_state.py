@@ -181,8 +181,8 @@ class GridState(SearchState):
     def sum_cutoffs(self) -> FloatArray:
         """(G, T): sums of lower bounds at which a pair is excluded; inf for the best pair.
 
-        A pair is compared with the best pair of the grid once that pair is solved. Before, it is compared with the best
-        pair of no larger tau, because a proof for small sizes needs no more.
+        A pair is compared with the best pair of the grid once that pair is solved. Before that, it is compared with the
+        best pair whose tau is not larger, because a proof for small sizes needs no more.
         """
         upper = self.bounds().upper
         bar = np.minimum.accumulate(upper.min(axis=0))

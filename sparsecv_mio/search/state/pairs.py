@@ -494,7 +494,8 @@ class OneSeChoice:
     standard_error : float
         Standard error of h of the best pair, in the units of `unit`.
     missing : (G, T) bool array
-        Open pairs that may change the choice, and the chosen pair if it is open; the choice is certain if none is.
+        Open pairs that may change the choice, and the chosen pair if it is open. If there is none, the choice is
+        certain.
     """
 
     pair: Pair
