@@ -127,7 +127,7 @@ def run_warm(task: Task, number: int, data: Dataset | None = None) -> TaskOutcom
 
 
 class Workforce:
-    """Executor of tasks: this class runs every task at once, in this process."""
+    """Executor of tasks: this class runs every task immediately, in this process."""
 
     width = 1  # tasks that may be submitted at once
 

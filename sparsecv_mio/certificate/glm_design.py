@@ -366,7 +366,7 @@ class GlmDesign(Design):
             waiting += [(inside | term, outside, whole), (inside, outside | term, whole)]
 
     def full_data_obstacle(self, taus: Sequence[int], gammas: int) -> str:
-        """Return no reason, since the number of fits is not known before."""
+        """Return no reason, since the number of fits is not known in advance."""
         return ""
 
     def best_fit(self, gamma: float, tau: int, start: Support = (), most: int | None = None) -> GlmModel | None:

@@ -290,7 +290,7 @@ class Optimality:
 
 
 def check_refined_pair(checks: Checks, record: Record) -> None:
-    """Check the claims that need no enumeration: tau of the answer, an error within its interval and no worse."""
+    """Check the refined pair: it has the tau of the answer, an error within its interval, and no larger upper bound."""
     refined = record.refined
     if refined is None:
         return

@@ -73,7 +73,7 @@ class Repetition:
     level: float
 
     def check_question(self, question: Question, options: DrawOptions) -> None:
-        """Raise `BadInput` if the procedure of a question cannot be repeated, or the file of draws is another one."""
+        """Raise `BadInput` if the procedure of a question cannot be repeated, or the file belongs to other draws."""
         check_procedure(question, self.what)
         find_units(question.dataset, question.folds)
         check_draw_file(question, self.what, options)

@@ -372,7 +372,7 @@ def _evaluate_point(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _Lo
 
 
 def newton(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> tuple[FloatArray, _LongPoint]:
-    """Return the result of Newton's method with step halving, and F about it."""
+    """Return the result of Newton's method with step halving, and F with its derivatives there."""
     point, last = _evaluate_point(rows, theta, blur), np.inf
     nowhere = not theta[rows.penalty > 0.0].any()  # the ridge may be so large that no step changes a digit of F
     for count in range(NEWTON_STEPS if len(theta) else 0):

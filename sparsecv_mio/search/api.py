@@ -191,7 +191,7 @@ def answer_outer_fold(
 def models_of_weights(
     given: Question, outer: FoldPlan, fold: int, deadline: Deadline | None = None
 ) -> list[OuterModel]:
-    """Return the model of every weight without an outer fold, scored there; none if the limit expired before.
+    """Return the model that each weight chooses without an outer fold, scored on it; none after the limit.
 
     Parameters
     ----------

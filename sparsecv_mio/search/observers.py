@@ -261,7 +261,7 @@ class Reporter:
         self._due = now + REPORT_SHARE * (now - begin)
 
     def say(self, begun: BegunStep) -> None:
-        """Report a step that begins with the numbers of the last report, which costs nothing."""
+        """Report that a step begins, and repeat the numbers of the last report, which costs nothing."""
         if self.last is None:
             self.report()
             return

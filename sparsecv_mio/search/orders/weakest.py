@@ -120,7 +120,7 @@ def forecast_rounds(state: GridState, plan: Plan, pairs: BoolArray) -> float:
 
 
 def weakest(state: GridState, plan: Plan, pairs: BoolArray) -> Iterator[Step]:
-    """Yield the steps that raise the smallest lower bounds most for their time, by the records of the sources.
+    """Yield the steps that, by the records of the sources, raise the smallest lower bounds most for their time.
 
     Parameters
     ----------

@@ -420,7 +420,7 @@ def proved_part(now: PairBounds, gap: float, gammas: FloatArray, taus: IntArray)
     best[now.best] = True
 
     def certify_part(part: BoolArray) -> PairBounds | None:
-        """Try a part with the best pair of the grid, then without."""
+        """Try a part with the best pair of the grid, then without this pair."""
         for pairs in (part | best, part):
             bounds = now.restrict(pairs, gammas, taus)
             if bounds.is_certified(gap):
