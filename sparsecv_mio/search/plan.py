@@ -368,7 +368,7 @@ class Plan:
         return source not in self.sources_off
 
     def node_limit(self, tries: int, n_folds: int = 1) -> int:
-        """Return the node limit of a target after `tries` tries, for a tree that may cost as much as `n_folds` trees."""
+        """Return the node limit of a target after `tries` tries, for one tree in place of `n_folds` trees."""
         return int(min(self.first_node_limit * self.node_growth**tries * n_folds, UNLIMITED))
 
     def settings(self) -> tuple[PlanSetting, ...]:
