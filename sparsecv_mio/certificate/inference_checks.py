@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +26,12 @@ from sparsecv_mio.certificate.inference_parts import (
     SizeFrequency,
     StabilitySelection,
 )
-from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.nested_models import remake_outer_folds
+from sparsecv_mio.certificate.own_rows import rows_of_outer_fold
+from sparsecv_mio.certificate.records import Nested, Record
 from sparsecv_mio.certificate.restrictions import complete_factors, restrictions_of
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.model_space import words_of_terms
 from sparsecv_mio.problem.glm_objective import weighted_losses
@@ -248,7 +252,7 @@ def _allow_rounding(part: FeatureFrequency, name: str) -> float:
     return 1e-9 * max(abs(getattr(part, name)), 1e-6) if name in ENDS else 0.0
 
 
-def check_baselines(checks: Checks, record: Record, design: Design) -> None:
+def check_baselines(checks: Checks, record: Record, design: Design, rows: tuple[Dataset, FoldPlan]) -> None:
     """Check the baselines of a record; that the stored fold models are those of their methods is only read.
 
     Parameters
@@ -259,6 +263,8 @@ def check_baselines(checks: Checks, record: Record, design: Design) -> None:
         Record of a search.
     design : Design
         Rows and folds of the record.
+    rows : Dataset, FoldPlan
+        Data and folds of the record, before fold-specific preprocessing.
     """
     methods = () if record.baselines is None else record.baselines.methods
     shape = design.folds.k, 1 + design.dataset.p
@@ -278,6 +284,7 @@ def check_baselines(checks: Checks, record: Record, design: Design) -> None:
         ):  # fmt: skip
             _check_fold_errors(checks, record, design, entry, f"{path}fold_errors")
         _check_comparison(checks, record, design, entry, path)
+        _check_nested(checks, record, rows, entry, path)
         if entry.one_se:
             _check_one_se(checks, record, design, entry, path)
         is_nonzero = all(entry.coefficients.get(name) for name in entry.support)
@@ -308,15 +315,19 @@ def _check_fold_errors(checks: Checks, record: Record, design: Design, entry: Ba
     """Compare the held-out losses of the stored models of the folds with the record."""
     checks.mark_recomputed_fields(path)
     for fold, (said, model) in enumerate(zip(entry.fold_errors, np.array(entry.fold_models), strict=True)):
-        rows = design.dataset.take(design.folds.scored_rows(fold))
-        predictors = model[0] + rows.X @ model[1:]
-        rounding = LOSS_ROUNDING * (abs(model[0]) + np.abs(rows.X) @ np.abs(model[1:]))
-        losses = weighted_losses(rows, record.loss, predictors)
-        moved = [weighted_losses(rows, record.loss, predictors + side) for side in (-rounding, rounding)]
-        room = float(np.max([np.abs(shifted - losses) for shifted in moved], axis=0).sum())
-        error = float(losses.sum())
-        if not checks.close(f"{path}[{fold}]", said, error, room + ACCURATE_RTOL * error):
+        error, room = _score_model(record, design.dataset.take(design.folds.scored_rows(fold)), model)
+        if not checks.close(f"{path}[{fold}]", said, error, room):
             return
+
+
+def _score_model(record: Record, rows: Dataset, model: FloatArray) -> tuple[float, float]:
+    """Return the sum of the losses of rows for an intercept and coefficients, and a bound on its rounding error."""
+    predictors = model[0] + rows.X @ model[1:]
+    rounding = LOSS_ROUNDING * (abs(model[0]) + np.abs(rows.X) @ np.abs(model[1:]))
+    losses = weighted_losses(rows, record.loss, predictors)
+    moved = [weighted_losses(rows, record.loss, predictors + side) for side in (-rounding, rounding)]
+    error = float(losses.sum())
+    return error, float(np.max([np.abs(shifted - losses) for shifted in moved], axis=0).sum()) + ACCURATE_RTOL * error
 
 
 def compare_with_pair(record: Record, scored: Scored, errors: FloatArray) -> dict[str, float | None]:
@@ -342,16 +353,70 @@ def compare_with_pair(record: Record, scored: Scored, errors: FloatArray) -> dic
     }
 
 
+def compare_nested_errors(nested: Nested, weights: FloatArray, errors: FloatArray) -> dict[str, Any]:
+    """Return the nested CV error of a baseline, and its comparison with that of the record, as `NestedBaseline` has it.
+
+    Parameters
+    ----------
+    nested : Nested
+        Nested cross-validation of the record.
+    weights : (F,) array
+        Total weights of the rows of the finished outer folds.
+    errors : (F,) array
+        Mean losses of the baseline on these folds.
+    """
+    differences = (errors - [one.error for one in nested.folds]) * weights
+    return {
+        "error": float(np.average(errors, weights=weights)),
+        "difference": float(differences.sum() / weights.sum()),
+        "standard_error": standard_error(differences, weights) if len(weights) > 1 else None,
+    }
+
+
+def _check_nested(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], entry: Baseline, path: str) -> None:
+    """Score the stored models of the outer folds of a baseline again; that they are its choices is only read."""
+    said, nested, (dataset, plan), place = entry.nested, record.nested, rows, f"{path}nested"
+    if said is None or not checks.require(nested is not None, place, "requires the nested cross-validation"):
+        return
+    assert nested is not None
+    outer, folds = remake_outer_folds(nested.outer, dataset, plan), [one.fold for one in nested.folds]
+    widths = [1 + dataset.p] * len(folds) if said.fold_models else []
+    is_whole = len(said.fold_errors) == len(folds) and [len(model) for model in said.fold_models] == widths
+    if not checks.require(is_whole, f"{place}.fold_errors", "must have one value, and one model, per outer fold"):
+        return
+    weights = np.array([dataset.weight_of(outer.scored_rows(fold)) for fold in folds])
+    for at, model in enumerate(np.array(said.fold_models)):
+        train, test = outer.train_rows(folds[at]), outer.scored_rows(folds[at])
+        seen = rows_of_outer_fold(checks, record, dataset, train, f"{place}.fold_models")
+        if seen is None:
+            return
+        error, room = _score_model(record, seen.take(test), model)
+        checks.close(f"{place}.fold_errors[{at}]", said.fold_errors[at], error / weights[at], room / weights[at])
+    if said.fold_models:
+        checks.mark_recomputed_fields(f"{place}.fold_errors")
+    else:
+        checks.only_read("baselines.methods[].nested.fold_errors", f"{entry.method}: the models are too many to store")
+    again = compare_nested_errors(nested, weights, np.array(said.fold_errors))
+    _compare_numbers(checks, said, again, f"{place}.", (said.error + nested.error, len(folds)))
+
+
+def _compare_numbers(
+    checks: Checks, said: Any, again: dict[str, float | None], path: str, size: tuple[float, int]
+) -> None:
+    """Compare numbers of a comparison, or their absence, with those computed again; `size`: their scale, and folds."""
+    for name, value in again.items():
+        given, place = getattr(said, name), f"{path}{name}"
+        checks.mark_recomputed_fields(place)
+        if given is None or value is None:
+            checks.require(given is value, place, f"is {given!r}, but the recomputed value is {value!r}")
+        else:
+            unit = 100.0 + abs(value) if name == "possible_gain" else size[0]
+            checks.close(place, given, value, 10.0 * SAME * unit * np.sqrt(size[1]))
+
+
 def _check_comparison(checks: Checks, record: Record, design: Design, entry: Baseline, path: str) -> None:
     """Compute the numbers of the comparison again, from the held-out errors of the folds."""
     errors = np.array(entry.fold_errors)
     again = compare_with_pair(record, design.scored, errors)
     scale = float(np.abs(errors).sum()) / design.scored.total + record.cv_error
-    for name, value in again.items():
-        said, place = getattr(entry, name), f"{path}{name}"
-        checks.mark_recomputed_fields(place)
-        if said is None or value is None:
-            checks.require(said is value, place, f"is {said!r}, but the recomputed value is {value!r}")
-        else:
-            unit = 100.0 + abs(value) if name == "possible_gain" else scale
-            checks.close(place, said, value, 10.0 * SAME * unit * np.sqrt(len(errors)))
+    _compare_numbers(checks, entry, again, path, (scale, len(errors)))

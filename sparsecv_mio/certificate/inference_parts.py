@@ -165,6 +165,23 @@ class StabilitySelection:
 
 
 @dataclass(frozen=True)
+class NestedBaseline:
+    """Nested cross-validation of a baseline, whose penalty or size the rows outside each outer fold choose again.
+
+    `fold_errors` are mean losses of the finished outer folds of `nested`, as its errors are. `error` is their mean over
+    the rows, `difference` is `error` minus the nested CV error of the record, and `standard_error` is the standard
+    error of this difference over the outer folds, which are paired; null for a single fold. `fold_models` has the
+    intercept and every coefficient by outer fold; it is empty if there are too many numbers.
+    """
+
+    error: Number
+    difference: Number
+    standard_error: Number | None
+    fold_errors: tuple[Number, ...]
+    fold_models: tuple[tuple[Number, ...], ...] = ()
+
+
+@dataclass(frozen=True)
 class Baseline:
     """Another estimator, whose penalty or size the folds of the record chose, compared with the reported pair.
 
@@ -179,7 +196,7 @@ class Baseline:
     By the certified lower bound of the grid, no pair of best-subset selection has a CV error more than `possible_gain`
     per cent below `cv_error`. A negative number -g means that every pair is at least g per cent above `cv_error`.
     `possible_gain` is null without a positive bound, or if `cv_error` is 0. `fold_models` has the intercept and every
-    coefficient by fold; it is empty if there are too many numbers.
+    coefficient by fold; it is empty if there are too many numbers. `nested` is null if the record has no outer folds.
     """
 
     method: str
@@ -196,6 +213,7 @@ class Baseline:
     fold_errors: tuple[Number, ...]
     fold_models: tuple[tuple[Number, ...], ...] = ()
     one_se: bool = False
+    nested: NestedBaseline | None = None
 
     @property
     def label(self) -> str:
@@ -214,7 +232,7 @@ class Baselines:
         """Return the comparison as a pandas frame with a row for each method."""
         frame = make_frame(self.methods)
         return frame.assign(features=[len(baseline.support) for baseline in self.methods]).drop(
-            columns=["support", "coefficients", "intercept", "fold_errors", "fold_models"]
+            columns=["support", "coefficients", "intercept", "fold_errors", "fold_models", "nested"]
         )
 
 

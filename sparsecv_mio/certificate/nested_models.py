@@ -124,20 +124,39 @@ def rebuild_outer_folds(checks: Checks, said: FoldInfo, dataset: Dataset, plan: 
     path : str
         Prefix of the fields in messages.
     """
-    drawn = replace(plan, given_seed=said.seed or 0)
     try:
-        outer = outer_folds(said.k, drawn, dataset)
-        if outer.digest != said.digest and plan.spec.startswith("groups:"):
-            with suppress(BadInput):  # records of older versions kept folds of groups together
-                outer = outer_folds(said.k, drawn, dataset, by_fold=True)
+        outer = remake_outer_folds(said, dataset, plan)
     except BadInput as error:
         checks.require(False, path.rstrip("."), str(error))
         return None
-    if said.spec == str(said.k):  # as older records name folds of whole groups
-        outer = replace(outer, spec=said.spec)
     names = ("spec", "seed", "k", "repeats", "digest")
     same_folds = [checks.require_equal(f"{path}{name}", getattr(said, name), getattr(outer, name)) for name in names]
     return outer if all(same_folds) else None
+
+
+def remake_outer_folds(said: FoldInfo, dataset: Dataset, plan: FoldPlan) -> FoldPlan:
+    """Return the outer folds that a record describes, made from its data and folds; `rebuild_outer_folds` compares.
+
+    Parameters
+    ----------
+    said : FoldInfo
+        Description of the outer folds in the record.
+    dataset : Dataset
+        Data of the record.
+    plan : FoldPlan
+        Folds of the record.
+
+    Raises
+    ------
+    BadInput
+        If the data have no such folds.
+    """
+    drawn = replace(plan, given_seed=said.seed or 0)
+    outer = outer_folds(said.k, drawn, dataset)
+    if outer.digest != said.digest and plan.spec.startswith("groups:"):
+        with suppress(BadInput):  # records of older versions kept folds of groups together
+            outer = outer_folds(said.k, drawn, dataset, by_fold=True)
+    return replace(outer, spec=said.spec) if said.spec == str(said.k) else outer  # as older records name them
 
 
 def check_outer_model(

@@ -191,7 +191,7 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
     _check_optima(checks, record, whole, afresh, level, reason)
     check_stability(checks, record, design, level)
     check_average(checks, record, design, level)
-    check_baselines(checks, record, design)
+    check_baselines(checks, record, design, (dataset, plan))
     if record.inference is not None:
         find_implementation("check_inference")(checks, record, dataset, plan)
     return True

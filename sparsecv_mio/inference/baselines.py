@@ -4,6 +4,7 @@ In each fold, every baseline uses the same rows, row weights, exposures and colu
 chooses its penalty, or its size, by the smallest CV error, the criterion of the search. The standard error of the
 difference between two models is paired: it is computed from the difference of their held-out errors in each fold. If
 the record reports the pair of the one-standard-error rule, this rule chooses a second penalty or size of each baseline.
+With nested cross-validation, each baseline chooses again without each outer fold of the record.
 """
 
 from __future__ import annotations
@@ -14,21 +15,22 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.inference_checks import compare_with_pair
-from sparsecv_mio.certificate.inference_parts import Baseline, Baselines
-from sparsecv_mio.certificate.own_rows import rows_of_record
+from sparsecv_mio.certificate.inference_checks import compare_nested_errors, compare_with_pair
+from sparsecv_mio.certificate.inference_parts import Baseline, Baselines, NestedBaseline
+from sparsecv_mio.certificate.nested_models import remake_outer_folds
+from sparsecv_mio.certificate.own_rows import fold_preprocessing, rows_of_record
 from sparsecv_mio.certificate.parts import package_version
 from sparsecv_mio.certificate.read_back import rows_and_folds_of_record
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.restrictions import adjustment_columns
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.folds import AnyFolds
+from sparsecv_mio.data.folds import AnyFolds, inner_folds
 from sparsecv_mio.data.rows_of_folds import Measures
 from sparsecv_mio.data.standard import column_moments
 from sparsecv_mio.data.weights import Scored
@@ -36,6 +38,7 @@ from sparsecv_mio.errors import BadInput, OutOfTime, match_keyword, naming_extra
 from sparsecv_mio.inference import penalised_paths
 from sparsecv_mio.inference.penalised_paths import L1_RATIOS, FitRows
 from sparsecv_mio.model_space import NONE, Restrictions
+from sparsecv_mio.problem.glm_objective import weighted_losses
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
 from sparsecv_mio.search.answer.fold_models import check_of_record
@@ -222,23 +225,45 @@ def make_candidates(method: str, compared: ComparedRows, check_time: Callable[[]
     return candidates, lambda rows: penalised_paths.fit_paths(rows, paths, check_time)
 
 
-def fit_baseline(method: str, compared: ComparedRows, check_time: Callable[[], None]) -> list[Baseline]:
-    """Return a baseline, whose candidate with the smallest CV error is fitted to all rows.
+class Tuned(NamedTuple):
+    """A baseline whose penalty or size is chosen by folds.
 
-    If the record has the pair of the one-standard-error rule, the baseline of this rule follows.
+    Attributes
+    ----------
+    candidates : list
+        Penalties of the M candidates, in descending order; without penalties, their sizes ascend.
+    chosen : dict of bool to int
+        Index of the candidate with the smallest CV error; with the key True, that of the one-standard-error rule, if
+        the record has the pair of this rule.
+    errors : (K, M) array
+        Sums of the held-out losses of the candidates, by fold.
+    models : (M, 1 + p) array
+        Intercepts and coefficients of the fits to all rows, in units of the file.
+    fold_models : list of (M, 1 + p) arrays
+        The same by fold; empty if there are too many numbers to store.
+    """
+
+    candidates: Candidates
+    chosen: dict[bool, int]
+    errors: FloatArray
+    models: FloatArray
+    fold_models: list[FloatArray]
+
+
+def tune_baseline(method: str, compared: ComparedRows, check_time: Callable[[], None]) -> Tuned:
+    """Return a baseline with its penalty or size by the smallest CV error, and by the rule of one standard error.
 
     Parameters
     ----------
     method : str
         One of `METHODS`.
     compared : ComparedRows
-        Rows of the record.
+        Rows to fit, with their folds.
     check_time : callable
         Function that raises `OutOfTime` to end the fits; it is called before each of them.
     """
-    begun, record, k = time.perf_counter(), compared.record, compared.plan.k
     candidates, fit = make_candidates(method, compared, check_time)
-    scored, fold_models = Scored.of(compared.dataset, compared.plan), list[FloatArray]()
+    scored, k, fold_models = Scored.of(compared.dataset, compared.plan), compared.plan.k, list[FloatArray]()
     errors, width = np.empty((k, len(candidates))), 1 + compared.dataset.p
     for fold in range(k):
         check_time()
@@ -247,26 +272,86 @@ def fit_baseline(method: str, compared: ComparedRows, check_time: Callable[[], N
         fold_models += [models] if k * width <= MAX_STORED_COEFFICIENTS else []
     check_time()
     sums = np.where(np.isfinite(errors).all(axis=0), errors.sum(axis=0), np.inf)
-    best, names, models = int(np.argmin(sums)), compared.dataset.names, compared.fit_models(fit, None)
+    best = int(np.argmin(sums))
     chosen = {False: best}
-    if record.one_se is not None:
+    if compared.record.one_se is not None:
         spread = standard_error(errors[:, best], scored.by_fold, scored.times)
         is_within = sums / scored.total <= sums[best] / scored.total + spread
         is_within &= [l1_ratio == candidates[best][1] for _, l1_ratio in candidates]
-        chosen[True] = int(np.argmax(is_within))  # the penalties descend, and the sizes ascend
-    made, seconds = list[Baseline](), time.perf_counter() - begun
-    for is_one_se, at in chosen.items():
-        model = models[at]
-        comparison: dict[str, Any] = compare_with_pair(record, scored, errors[:, at])
+        chosen[True] = int(np.argmax(is_within))
+    return Tuned(candidates, chosen, errors, compared.fit_models(fit, None), fold_models)
+
+
+def fit_baseline(method: str, compared: ComparedRows, check_time: Callable[[], None]) -> list[Baseline]:
+    """Return a baseline at the candidate with the smallest CV error; that of the one-SE rule follows if requested.
+
+    Parameters
+    ----------
+    method, compared, check_time
+        Arguments as for `tune_baseline`.
+    """
+    begun, record, names = time.perf_counter(), compared.record, compared.dataset.names
+    tuned = tune_baseline(method, compared, check_time)
+    scored, made, seconds = Scored.of(compared.dataset, compared.plan), list[Baseline](), time.perf_counter() - begun
+    for is_one_se, at in tuned.chosen.items():
+        model, errors, (alpha, l1_ratio) = tuned.models[at], tuned.errors[:, at], tuned.candidates[at]
+        comparison: dict[str, Any] = compare_with_pair(record, scored, errors)
         nonzero = compared.penalised[model[compared.penalised] != 0.0] - 1
-        columns, (alpha, l1_ratio) = np.sort(np.append(nonzero, compared.free[compared.free > 0] - 1)), candidates[at]
+        columns = np.sort(np.append(nonzero, compared.free[compared.free > 0] - 1))
         made.append(Baseline(
             method=method, alpha=alpha, l1_ratio=l1_ratio, **comparison, support=tuple(names[j] for j in nonzero),
             coefficients={names[j]: float(model[1 + j]) for j in columns},
-            intercept=float(model[0]), seconds=seconds, fold_errors=tuple(errors[:, at].tolist()),
-            fold_models=tuple(tuple(models_of_fold[at].tolist()) for models_of_fold in fold_models), one_se=is_one_se,
+            intercept=float(model[0]), seconds=seconds, fold_errors=tuple(errors.tolist()),
+            fold_models=tuple(tuple(models[at].tolist()) for models in tuned.fold_models), one_se=is_one_se,
         ))  # fmt: skip
     return made
+
+
+def add_nested_errors(
+    baselines: Sequence[Baseline], record: Record, dataset: Dataset, plan: FoldPlan, check_time: Callable[[], None]
+) -> list[Baseline]:
+    """Return baselines with their nested CV errors, on the outer folds of the record.
+
+    The rows outside an outer fold choose the penalty or size of a baseline again, with inner folds, imputed values and
+    scales as in the search of these rows.
+
+    Parameters
+    ----------
+    baselines : sequence of Baseline
+        Baselines of the record.
+    record : Record
+        Record with outer folds.
+    dataset : Dataset
+        Data of the record.
+    plan : FoldPlan
+        Folds of the record.
+    check_time : callable
+        Function that raises `OutOfTime` to end the fits.
+    """
+    nested = record.nested
+    if nested is None:
+        return list(baselines)
+    outer = remake_outer_folds(nested.outer, dataset, plan)
+    weights = np.array([dataset.weight_of(outer.scored_rows(one.fold)) for one in nested.folds])
+    errors, models = np.empty((len(baselines), len(weights))), np.empty((len(baselines), len(weights), 1 + dataset.p))
+    for at, fold in enumerate(one.fold for one in nested.folds):
+        train = outer.train_rows(fold)
+        seen = fold_preprocessing(record).fill(dataset, train)
+        training, held_out = seen.take(train), seen.take(outer.scored_rows(fold))
+        compared = ComparedRows.from_record(record, training, inner_folds(plan, train, training))
+        tuned = {method: tune_baseline(method, compared, check_time) for method in {one.method for one in baselines}}
+        for i, one in enumerate(baselines):
+            of_method = tuned[one.method]
+            model = models[i, at] = of_method.models[of_method.chosen[one.one_se]]
+            losses = weighted_losses(held_out, record.loss, model[0] + held_out.X @ model[1:])
+            errors[i, at] = float(losses.sum()) / weights[at]
+    is_stored = models[0].size <= MAX_STORED_COEFFICIENTS
+    return [
+        replace(one, nested=NestedBaseline(
+            **compare_nested_errors(nested, weights, errors_of_one), fold_errors=tuple(errors_of_one.tolist()),
+            fold_models=tuple(map(tuple, models_of_one.tolist())) if is_stored else (),
+        )) for one, errors_of_one, models_of_one in zip(baselines, errors, models, strict=True)
+    ]  # fmt: skip
 
 
 def add_baselines(
@@ -298,14 +383,16 @@ def add_baselines(
         compared = ComparedRows.from_record(record, dataset, plan)
         for method in methods:
             fitted.extend(fit_baseline(method, compared, check_time))
+        fitted[:] = add_nested_errors(fitted, record, dataset, plan, check_time)
 
     with suppress(OutOfTime):
         run_within_limit(fit_all, deadline, lambda: None)
     done, warnings = tuple(fitted), record.warnings
     unfitted = [method for method in methods if method not in {entry.method for entry in done}]
-    if unfitted:
+    what = f"these were fitted: {', '.join(unfitted)}" if unfitted else "their nested CV errors were computed"
+    if unfitted or (record.nested is not None and done[0].nested is None):
         why = "the run was interrupted" if deadline.stop.is_set() else "the time limit ended"
-        warnings = (*warnings, f"baselines: {why} before these were fitted: {', '.join(unfitted)}")
+        warnings = (*warnings, f"baselines: {why} before {what}")
     packages = ("scikit-learn", ABESS) if ABESS in methods else ("scikit-learn",)
     versions = {package: package_version(package) for package in packages}
     return replace(record, warnings=warnings, baselines=Baselines(done, versions) if done else None)

@@ -446,9 +446,21 @@ def print_baselines(console: Console, record: Record, brief: bool) -> None:
         compared += f"; {ONE_SE_RULE}" if record.one_se is not None else ""
         say(console, f"baselines on the same folds; {compared}", style="bold")
         print_table(console, table.head, table.rows, text=("method", "penalty"))
-    say(console, *certified_lines(record))
+    say(console, *certified_lines(record), *([] if brief else nested_lines(record)))
     if table is not None:
         console.print()
+
+
+def nested_lines(record: Record) -> list[str]:
+    """Return the statement that compares nested CV errors with those of the baselines; empty without any."""
+    methods = () if record.baselines is None else record.baselines.methods
+    compared = list[str]()
+    for label, nested in ((one.label, one.nested) for one in methods if one.nested is not None):
+        where = f"{format_number(abs(nested.difference), 3)} {'above' if nested.difference >= 0.0 else 'below'}"
+        spread = "" if nested.standard_error is None else f", standard error {format_number(nested.standard_error, 2)}"
+        compared.append(f"{label} {format_number(nested.error)} ({where}{spread})")
+    head = "nested CV errors of the baselines, with their differences from that of the whole procedure"
+    return [f"{head}: {'; '.join(compared)}"] if compared else []
 
 
 def round_percentage(value: float, up: bool) -> float:

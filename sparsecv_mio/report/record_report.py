@@ -257,7 +257,8 @@ def _baseline_section(record: Record) -> list[Section]:
     if (table := optional_parts.baseline_table(record)) is None:
         return []
     picture = _picture("baselines", table.caption, 3.2, optional_parts.plot_baselines, record)
-    return [Section("Baselines", (*_sentences(optional_parts.certified_lines(record)), table, picture))]
+    lines = [*optional_parts.certified_lines(record), *optional_parts.nested_lines(record)]
+    return [Section("Baselines", (*_sentences(lines), table, picture))]
 
 
 def _folds(record: Record | CommonRecord) -> Section:

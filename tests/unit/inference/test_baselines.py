@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from repository import INSTANCES
 from scipy.optimize import minimize
+from scipy.special import xlogy
 from sklearn.linear_model import (
     ElasticNet,
     Lasso,
@@ -32,13 +33,20 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import outer_folds
 from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.inference import baselines, penalised_paths
 from sparsecv_mio.inference.baselines import compare_baselines, parse_baselines
 from sparsecv_mio.inference.penalised_paths import L1_RATIOS, FitRows, fit_path, make_penalties
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.row_losses import LOG_LOSS, PoissonLoss, RowLoss
-from sparsecv_mio.report.optional_parts import baseline_table, certified_lines, plot_baselines, round_percentage
+from sparsecv_mio.report.optional_parts import (
+    baseline_table,
+    certified_lines,
+    nested_lines,
+    plot_baselines,
+    round_percentage,
+)
 from sparsecv_mio.report.publication import publication_text
 from sparsecv_mio.report.record_report import report_text
 from sparsecv_mio.search.answer.fold_models import held_out_predictions
@@ -623,3 +631,64 @@ def test_the_one_standard_error_rule_chooses_a_second_penalty(loss: str) -> None
         swapped = replace(compared, baselines=replace(compared.baselines, methods=(*wrong, *methods[2:])))
         assert not verify(swapped, data, "5").ok
     assert not verify(replace(compared, one_se=None), data, "5").ok
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
+def test_nested_errors_are_those_of_baselines_chosen_on_the_rows_outside_each_outer_fold(loss: str) -> None:
+    """In every outer fold the public functions make the same models from a frame of the other rows, imputed alone."""
+    rng = np.random.default_rng(8)
+    frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc"))
+    signal = frame["a"] - frame["b"]
+    frame = frame.mask(rng.random(frame.shape) < 0.1).assign(y={
+        "squared": signal + rng.normal(size=40), "logistic": (signal + rng.normal(size=40) > 0.0).astype(int),
+        "poisson": rng.poisson(np.exp(0.5 * signal)),
+    }[loss])  # fmt: skip
+    how: dict[str, Any] = {"na_within": "folds", "scale_within": "folds", "loss": loss, "one_se": True, **SMALL}
+    data = sc.read_dataset(frame, "y", na="mean")
+    record = compare_baselines(sc.solve(data, folds="3", nested=3, **how), data, baselines="lasso,ridge")
+    assert record.nested is not None and record.baselines is not None and verify(record, data).ok
+    outer = outer_folds(3, sc.make_folds(record.folds.spec, data), data)
+    weights = np.array([len(outer.scored_rows(fold)) for fold in range(3)])
+    for entry in record.baselines.methods:
+        nested, errors = entry.nested, list[float]()
+        assert nested is not None
+        for fold, stated in enumerate(nested.fold_errors):
+            train, test = outer.train_rows(fold), outer.scored_rows(fold)
+            own = sc.read_dataset(frame.iloc[train].reset_index(drop=True), "y", na="mean")
+            chosen = compare_baselines(sc.solve(own, folds="3", **how), own, baselines=entry.method).baselines
+            assert chosen is not None
+            model = next(one for one in chosen.methods if one.one_se == entry.one_se)
+            held_out = frame.iloc[test].fillna(frame.iloc[train].mean())
+            predictor = model.intercept + sum(value * held_out[name] for name, value in model.coefficients.items())
+            y, m = held_out["y"].to_numpy(float), np.asarray(predictor)
+            losses = {
+                "squared": (y - m) ** 2, "logistic": np.logaddexp(0.0, np.where(y > 0.0, -m, m)),
+                "poisson": np.exp(m) - y * m - (y - xlogy(y, y)),
+            }[loss]  # fmt: skip
+            errors.append(float(losses.mean()))
+            assert stated == pytest.approx(errors[-1], rel=1e-6)
+        differences = np.array(errors) - [one.error for one in record.nested.folds]
+        spread = math.sqrt(weights @ (differences - np.average(differences, weights=weights)) ** 2 / weights.sum() / 2)
+        assert nested.error == pytest.approx(np.average(errors, weights=weights), rel=1e-6)
+        assert nested.difference == pytest.approx(nested.error - record.nested.error, abs=1e-6)
+        assert nested.standard_error == pytest.approx(spread, rel=1e-4)
+    assert "nested CV errors of the baselines, with their differences" in nested_lines(record)[0]
+    entry = record.baselines.methods[0]
+    assert entry.nested is not None
+    false = replace(entry, nested=replace(entry.nested, fold_errors=(0.1, *entry.nested.fold_errors[1:])))
+    altered = replace(record, baselines=replace(record.baselines, methods=(false, *record.baselines.methods[1:])))
+    assert verify(altered, data).failures[0].field == "baselines.methods[0].nested.fold_errors[0]"
+
+
+def test_a_limit_within_the_outer_folds_keeps_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = rows("squared")
+    record, stop = sc.solve(data, folds="3", nested=3, **SMALL), threading.Event()
+
+    def add_none(*given: Any) -> None:
+        stop.set()
+        given[-1]()
+
+    monkeypatch.setattr(baselines, "add_nested_errors", add_none)
+    found = compare_baselines(record, data, baselines="lasso", stop=stop)
+    assert found.baselines is not None and [one.nested for one in found.baselines.methods] == [None]
+    assert found.warnings[-1] == "baselines: the run was interrupted before their nested CV errors were computed"
