@@ -104,10 +104,10 @@ def fit_one(
     model = _Model.from_pair(dataset, (tau, gamma), options)
     backend = get_backend(options.backend)
     if backend.name != NATIVE:
-        _check_adjusting(model.data, f"backend native, not {backend.name}")
+        _check_adjusting(model.data, f"backend {backend.name}", f"give backend {NATIVE}")
     outcome = _solve_model(model, backend, options, limits, begin)
     if outcome is None or outcome.incumbent is None:
-        raise BadInput(f"no support of at most {tau} features meets the side constraints")
+        raise _infeasible(tau)
     record = _record(model, outcome, backend, (tau, gamma), limits)
     record = replace(record, solver_option=options.solver_option or None)
     if box is None:
@@ -196,18 +196,25 @@ def export_one(
     model = _Model.from_pair(options.in_classes(dataset), (tau, gamma), options)
     if model.data.dataset.row_exposure is not None:
         raise BadInput("export: not supported with offset, because models of solvers have none; leave this option out")
-    _check_adjusting(model.data, "loss squared to export a solver model")
+    _check_adjusting(model.data, "export", "give loss squared")
     labels, constraints = model.data.names, model.constraints
     exported = export_model(model.problem, model.tau, path, labels=labels, constraints=constraints, piecewise=piecewise)
     offset, factor, missed = (number * model.unit for number in exported)
     return offset, factor, missed
 
 
-def _check_adjusting(data: StandardData, what: str) -> None:
+def _infeasible(tau: int) -> BadInput:
+    """Return the error for side constraints that exclude every support."""
+    words = f"no support of at most {tau} features meets the side constraints"
+    return BadInput(f"tau {tau}: {words}; give a larger tau, or relax a constraint")
+
+
+def _check_adjusting(data: StandardData, what: str, remedy: str) -> None:
     """Raise an error for solver models with losses of rows, in which every coefficient is bounded by its penalty."""
     if len(data.adjusting) and not data.loss.is_quadratic:
         raise BadInput(
-            f"adjust: with loss {data.loss} requires {what} (solver models bound coefficients by their penalties)"
+            f"adjust: not supported with loss {data.loss} and {what}, because models of solvers need a penalty on "
+            f"every column; {remedy}"
         )
 
 
@@ -256,7 +263,7 @@ class _Model:
         data = standardize(dataset, how.scale, how.intercept, excluded, how.loss)
         constraints = side.on(data)
         if gamma == 0.0 and not how.loss.is_quadratic:
-            why = f"columns that separate {how.loss.target.separated} have no finite fit"
+            why = f"no finite fit exists if columns separate {how.loss.target.separated}"
             raise BadInput(f"gamma 0: requires loss squared, not {how.loss} ({why})")
         request = side.recorded()
         inside = data.only(np.setdiff1d(np.arange(data.q), constraints.forced_out))
@@ -549,5 +556,5 @@ def _make_task(problem: SparseProblem | GlmProblem, tau: int, constraints: SideC
         problem = problem.centre_columns()[0]
     start = feasible_start(problem, tau, constraints)
     if start is None:
-        raise BadInput(f"no support of at most {tau} features meets the side constraints")
+        raise _infeasible(tau)
     return make_task(problem, tau, constraints, start, KnownBounds())

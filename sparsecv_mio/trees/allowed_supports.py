@@ -118,7 +118,8 @@ class Family:
         least = None if family.contradicts else family.complete_mask(0, family.free)
         if least is None:
             raise BadInput(
-                f"tau {tau}: no model of at most {tau} features satisfies the restrictions; give a larger tau"
+                f"tau {tau}: no model of at most {tau} features satisfies the restrictions; give a larger tau, or "
+                "relax a restriction"
             )
         return family, least
 
