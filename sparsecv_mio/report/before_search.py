@@ -99,7 +99,7 @@ def _findings(inspection: Inspection) -> list[str]:
         "rows; leave this option out to use --bootstrap, --stability-selection or --infer":
         IMPUTED_WITHIN in inspection.options,
         f"{abbreviate_list(unread)}: some values are not numbers, so --drop must leave the column out; to keep a "
-        "column, correct these values as its notes say": unread,
+        "column, correct these values as the notes on the column say": unread,
         f"{n_repeated:,} {'row repeats' if n_repeated == 1 else 'rows repeat'} an earlier row; remove copies of one "
         "observation. Random folds would train on one copy and predict the other, so that the CV error would be too "
         "small": n_repeated,

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 
 UNDEFINED = (
-    "?: undefined, because the residual consists of rounding errors or there are too few rows (Cp also needs the "
-    "residual of the model of all features, which is not computed for very large data)"
+    "?: undefined, because the residual consists of rounding errors or there are too few rows; Cp also needs the "
+    "residual of the model of all features, which is not computed for very large data"
 )
 PREFERENCES = (("adjusted", -1.0, "adjusted R^2"), ("cp", 1.0, "Cp"), ("aic", 1.0, "AIC"), ("bic", 1.0, "BIC"))
 

@@ -120,8 +120,8 @@ def _describe_plan(
     left_out = several(plan.truncated, "more draw")
     truncated = (
         f"{left_out}, truncated by the time limit, {'is' if plan.truncated == 1 else 'are'} left out; hard draws may "
-        "be among them: a smaller grid, a larger --draw-gap, or a longer --time-limit completes more, and "
-        "--draw-file FILE keeps finished draws for the next run"
+        "be among them. A smaller grid, a larger --draw-gap or a longer --time-limit completes more draws; --draw-file "
+        "FILE keeps finished draws for the next run"
     )
     return [
         f"{number} {kind} of {plan.n_units:,} {plan.units}{by_class} (seed {plan.seed}), each searched again",
@@ -421,8 +421,8 @@ def baseline_table(record: Record) -> ReportTable | None:
     size = "columns" if restrictions_of(record).count else "features"  # baselines do not count factors as terms
     caption = (
         "Baselines on the same folds, each at the penalty or size with its smallest CV error"
-        f"{f' ({ONE_SE_RULE})' if rule else ''}; the difference from the reported pair, its standard error over the "
-        f"folds, which are paired, and the number of {size} of each model."
+        f"{f' ({ONE_SE_RULE})' if rule else ''}; the difference of this CV error from that of the reported pair, the "
+        f"paired standard error of the difference over the folds, and the number of {size} of each model."
     )
     heads = ("method", "CV error", "difference", "standard error", size, "penalty", "seconds")
     return report_table(caption, heads, rows, words=1)
@@ -573,10 +573,10 @@ def source_table(record: Record) -> ReportTable | None:
         for work in record.work.sources
     ]  # fmt: skip
     caption = (
-        "Cost and gain of each bounding method: ridge problems set up, branch-and-bound nodes, wall and CPU seconds; "
-        "subproblems solved, subproblems excluded by the bound of their pair, and the share of the relative gap of the "
-        "grid (100% at first) that the method closed. The page `how_it_decides` describes the methods. Reading, "
-        "preparation, repeated searches and the record take the remaining time of the run."
+        "Cost and gain of each bounding method. Cost: ridge problems set up, branch-and-bound nodes, wall and CPU "
+        "seconds. Gain: subproblems solved, subproblems excluded by the bound of their pair, and the share of the "
+        "relative gap of the grid (100% at first) that the method closed. The page `how_it_decides` describes the "
+        "methods. Reading, preparation, repeated searches and the record take the remaining time of the run."
     )
     heads = ("bounding method", "problems", "nodes", "seconds", "CPU s", "solved", "excluded", "gap closed")
     return report_table(caption, heads, rows, words=1) if rows else None
@@ -595,7 +595,8 @@ def print_external_solver(console: Console, record: Record) -> None:
     say(
         console,
         f"solver {solver}: {several(n_problems, 'MIO problem')}, {share:.0%} of the search time, {closed:.0%} of the "
-        f"closed gap; a list of near-optimal supports covers its tolerance of {TRUST:g}, so the gap may be smaller",
+        f"closed gap; lists of near-optimal supports make up for the tolerance of the solver, {TRUST:g}, so the gap "
+        "may be smaller than this tolerance",
         style="dim",
     )
 

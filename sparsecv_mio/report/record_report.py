@@ -287,7 +287,7 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
         ("work", f"{several(record.work.nodes, 'node')}, {record_tables.describe_duration(record.work)}"),
     )  # fmt: skip
     sure = (
-        "No subset that is the same in all folds, of these sizes and at these gammas, has a CV error below "
+        "At these sizes and gammas, no common subset (the same in all folds) has a CV error below "
         f"{format_lower(record.lower, digits)}.",
         f"The CV error of the reported subset is at most {format_upper(record.upper, digits)}"
         f"{'; it is the best common subset, up to the gap.' if done else '.'}",
@@ -840,7 +840,7 @@ def _verify(record: AnyRecord, name: str, file: str) -> tuple[Block, ...]:
         "otherwise, it states what is not verified."
     )
     words = (
-        "`verify` makes the folds, refits and errors again, without the search code, and reports whether each field "
+        "`verify` computes folds, refits and errors again, without the search code, and reports whether each field "
         f"was recomputed. {subsets} For any number of features, `solve --proof PROOF` writes a proof of the lower "
         "bound on the CV error of all pairs; the command `check` verifies this proof."
     )

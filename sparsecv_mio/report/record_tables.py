@@ -167,9 +167,8 @@ def interval_lines(record: records.Record) -> list[str]:
     pieces = record.continuous.pieces
     open_ones, easy = sum(piece.lower <= 0.0 for piece in pieces), sum(piece.supports is None for piece in pieces)
     lines = [
-        f"the interval of gamma is split into {several(len(pieces), 'piece')} (over all tau), "
-        f"{easy:,} of them with a lower bound from training losses only"
-        f"{f' and {open_ones:,} without a lower bound above 0' if open_ones else ''}"
+        f"the interval of gamma is split into {several(len(pieces), 'piece')} (over all tau): {easy:,} with a lower "
+        f"bound from training losses only{f', {open_ones:,} without a lower bound above 0' if open_ones else ''}"
     ]
     target = (1.0 - record.request.gap) * record.upper
     is_open = [piece for piece in pieces if piece.lower < target and record.status != "proved"]
@@ -253,8 +252,8 @@ def _certified_lines(record: records.Record, digits: int) -> list[str]:
     lines = [f"minimum CV error {scope}: in {ends} (certified, relative gap {format_number(certificate.gap, 2)})"]
     if record.has_wide_ties:
         lines.append(
-            "ties: in some fold, subsets with the same training error have different held-out errors; this widens the "
-            f"interval by up to {format_number(certificate.tie_width, digits)}, and the reported pair has the smallest "
+            "ties: in some fold, subsets with the same training error have different held-out errors. They widen the "
+            f"interval by up to {format_number(certificate.tie_width, digits)}; the reported pair has the smallest "
             "upper bound"
         )
     loosest = record.loosest
@@ -629,7 +628,8 @@ def _bounded_fields(report: VerifyReport, full: bool) -> list[str]:
     if full:
         return [f"{', '.join(names)}; by: {how.removeprefix('bounded: ')}" for how, names in bounded]
     count = sum(len(names) for _, names in bounded)
-    return [f"{count} more fields were only compared with bounds from these checks (--full lists both)"] * bool(bounded)
+    words = f"{count} more fields were only compared with bounds from these checks (--full lists fields and checks)"
+    return [words] * bool(bounded)
 
 
 def _describe_fields(fields: str) -> str:
@@ -718,7 +718,7 @@ def _print_size(
             for swap in some
         ]
         found = f"{several(len(size.replacements), 'pair')} of {unit}s"
-        say(console, f"the only difference between two listed models, for {found}: {', '.join(pairs)}")
+        say(console, f"{found} that replace each other (the only difference of two listed models): {', '.join(pairs)}")
         _say_left_out(console, len(size.replacements) - len(some), "pair")
 
 

@@ -377,6 +377,8 @@ def _describe_approximation(record: Record, average: Average) -> str:
     total = record.data.total_weight or record.data.n
     is_smallest = average.fewer is None or average.fewer > average.allowed * total
     rule = f"the smallest size{'' if is_smallest else ' found'} with a difference of at most 0.5%; {proof}"
+    if average.missed > average.allowed:  # of no size; the largest one has the smallest difference
+        rule = f"the largest requested size, because no size has a difference of at most 0.5%; {proof}"
     return f"the approximation differs from {exact} by {share:.2g}% of the CV error ({rule})"
 
 

@@ -259,7 +259,7 @@ def test_draws_add_their_columns_and_sentences(record: Record) -> None:
     assert [float(end) for end in cells[names[1]][1].split(" to ")] == pytest.approx([low, high], rel=0.01)
     assert made.methods.count("truncated the search of 1 further draw, which is left out") == 2
     (line,) = [line for line in summarise_draws(drawn)[0].lines if "1 more draw, truncated by the time limit" in line]
-    assert line.endswith("completes more, and --draw-file FILE keeps finished draws for the next run")
+    assert line.endswith("completes more draws; --draw-file FILE keeps finished draws for the next run")
     assert "(25 were requested)" in made.results and "chosen in 15 draws" in made.results
     assert "Stability selection selected" in made.results and "10 complementary pairs" in made.methods
     assert {"efron1993", "shah2013"} <= set(cited_keys(drawn)) and "efron1993" not in cited_keys(record)

@@ -63,11 +63,11 @@ def test_the_cv_error_is_drawn_with_the_bounds_of_its_pieces() -> None:
     assert len(figure_of(record).axes) == 4
     pieces = len(record.continuous.pieces)
     line = interval_lines(record)[0]
-    assert line.startswith(f"the interval of gamma is split into {pieces} pieces (over all tau), ")
-    assert line.endswith(" of them with a lower bound from training losses only")
+    assert line.startswith(f"the interval of gamma is split into {pieces} pieces (over all tau): ")
+    assert line.endswith(" with a lower bound from training losses only")
     unbounded = replace(record.continuous.pieces[0], lower=0.0)
     partly = replace(record.continuous, pieces=(unbounded, *record.continuous.pieces[1:]))
-    assert interval_lines(replace(record, continuous=partly))[0] == f"{line} and 1 without a lower bound above 0"
+    assert interval_lines(replace(record, continuous=partly))[0] == f"{line}, 1 without a lower bound above 0"
     text = report_text(record, "html", "r.json", None, "d.csv")
     assert "every gamma" in text and "of any tau at any gamma from 0.01 to 2" in text
 

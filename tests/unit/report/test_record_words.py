@@ -373,6 +373,17 @@ def test_a_model_that_was_not_averaged_is_told(record: Record) -> None:
     assert NO_AVERAGE not in record.summary() + report_of(record).answer
 
 
+def test_an_average_that_no_size_approximates_has_the_largest_size() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(30, 5))
+    given = Dataset.from_arrays(X, 0.5 * X.sum(axis=1) + 1.5 * rng.normal(size=30))
+    found = solve(given, folds="3", gammas=[0.1, 1.0, 3.0], taus="1:2", model="average", threads=1)
+    assert found.average is not None and found.average.missed > 2.0 * found.average.allowed
+    words = "the largest requested size, because no size "
+    assert f"({words}has a difference of at most 0.5%; " in average_lines(found)[1]
+    assert f": {words}had a mean squared difference of" in make_publication(found).methods
+
+
 def test_errors_beside_an_averaged_model_are_those_of_the_pair() -> None:
     found = solve(data(), folds="5", gammas=0.1, taus="1:2", model="average", own_error=True, threads=1)
     assert found.average is not None and found.average.within_folds is not None
