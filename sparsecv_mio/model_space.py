@@ -737,8 +737,8 @@ class Restrictions:
         for option, features in bounded.items():
             for j in sorted(_find_positions([name for name in features if name != ALL], place, option) & seen):
                 raise UnusableColumns(
-                    f"{option}, count: column {names[j]!r} is a level of a factor, whose coefficients are deviations "
-                    'and have no sign; give count="columns"'
+                    f"{option}, count: column {names[j]!r} is a level of a factor; its coefficient is a deviation from "
+                    'the mean of the levels and cannot be bounded; give count="columns"'
                 )
         return tuple(tuple(names[j] for j in columns) for columns in sorted(made) if len(columns) > 1)
 

@@ -163,7 +163,7 @@ def find_units(dataset: Dataset, folds: FoldPlan) -> DrawUnits:
     kind, _, value = canonical(spec).partition(":")
     if kind == "forward":
         raise BadInput(
-            f"folds {spec!r}: drawing single rows for the bootstrap, stability selection or splits would break the "
+            f"folds {spec!r}: the bootstrap, stability selection and splits draw single rows, which would break the "
             "order of time; give folds without an order of time"
         )
     if kind.endswith("blocks"):  # also repeated ones, such as 2xblocks

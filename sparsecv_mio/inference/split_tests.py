@@ -450,7 +450,8 @@ def check_inference(checks: Checks, record: Record, dataset: Dataset, folds: Fol
     checks.compare_parts("inference.terms", found.terms, combined, _allow_rounding)
     checks.compare_fields("inference.plan", found.plan, again.plan, ("units", "n_units", "by_class"))
     left_out = found.plan.truncated <= requested - len(numbers)
-    checks.require(left_out, "inference.plan.truncated", "must be at most the number of the requested splits left")
+    words = "must be at most the number of requested splits without a result"
+    checks.require(left_out, "inference.plan.truncated", words)
     fields = ("plan.requested", "plan.truncated", "plan.seed", "splits[].split")
     checks.mark_bounded_fields(*(f"inference.{name}" for name in fields))
     checks.end_part(_describe_checked_tests(found))

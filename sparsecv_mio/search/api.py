@@ -550,7 +550,7 @@ def _warn_of_imputation(dataset: Dataset, what: str) -> list[str]:
     if dataset.holes is None or dataset.reading is None:
         return []
     fill = f"by the {dataset.reading.how.na} of all rows"
-    return [f"{what}: missing values were imputed {fill} before, and are not imputed again without each outer fold"]
+    return [f"{what}: missing values were imputed once {fill}; the imputation is not repeated without each outer fold"]
 
 
 def _outer(model: PathRow) -> OuterAverage:

@@ -154,8 +154,8 @@ ONLY_FORCING = "other losses support only force_in, force_out, adjust and count"
 
 QUADRATIC = tuple(loss for loss in Loss if loss.is_quadratic)
 SQUARED_ALONE = {  # options that require squared-error loss, and the reason
-    "backend": "with another loss, only fit uses solvers",
-    "refine": "gamma is refined for squared-error loss only",
+    "backend": "for other losses, only the command fit uses solvers",
+    "refine": "gamma is refined only for squared-error loss",
     **dict.fromkeys((name for name in BEYOND_FORCING if name != "count"), ONLY_FORCING),
 }
 

@@ -75,7 +75,8 @@ class Plan:
     waits_for_all: bool = _setting(False, "-", "all",
         "wait for the steps of all threads, so that a run can be repeated exactly")
     steps_of_turn: int = _setting(16, "steps", "all",
-        "maximum number of steps on one thread, or of local searches in a step, that are chosen from one state")
+        "maximum number of steps on one thread, or of local searches in a step, between two decisions of the search "
+        "order")
     solves_all: bool = _setting(False, "-", "all", "solve every subproblem (--method grid)")
     solves_subproblems: bool = _setting(True, "-", "all", "solve subproblems (every method except bounds)")
     sources_off: tuple[str, ...] = _setting((), "names", "all", "bounding methods that --sources switches off")
@@ -166,8 +167,8 @@ class Plan:
 
     # the orders `together` (which `by_size` uses too) and `first_supports`
     cheap_nodes: int = _setting(UNLIMITED, "nodes", "by_size, together",
-        "if the first full-data trees have more nodes, bounds that may exclude pairs come before trees of folds (with "
-        f"at most {SMALL} columns and {MANY_FOLDS:,} folds, if only the choice is requested)")
+        "number of nodes of the first full-data trees above which bounds on pairs come before trees of folds (with at "
+        f"most {SMALL} columns and {MANY_FOLDS:,} folds, if only the choice is requested)")
     bounds_before_trees: bool = _setting(False, "-", "by_size, together",
         "compute bounds on all folds, which may exclude pairs, before any tree (with more than "
         f"{SMALL} columns and at most {MANY_FOLDS:,} folds, if only the choice is requested)")
@@ -193,7 +194,7 @@ class Plan:
         "rise of the smallest lower bounds that the phase `weakest` requests, as a share of upper - lower of the grid")
     near_share: float = _setting(0.5, "share", "by_size, together",
         "the phase `weakest` raises the pairs whose lower bounds exceed the smallest one by at most this share of the "
-        "rise of `raised_share`")
+        "rise that `raised_share` defines")
     compared_steps: int = _setting(8, "steps", "by_size, together",
         "maximum number of steps of each bounding method that the phase `weakest` compares")
 
@@ -212,13 +213,15 @@ class Plan:
         "share of a time limit after which steps raise the smallest lower bounds, if these bounds leave a larger part "
         "of the gap than the pair with the best estimate")
     weakest_share: float = _setting(0.02, "share", "winner_first",
-        "after `choice_share` of a time limit, steps raise the pairs whose lower bounds exceed the smallest one by at "
-        "most this share of its distance to the bound that excludes a pair (without held-out lists)")
+        "after `choice_share` of a time limit, steps raise every pair whose lower bound is near the smallest one: "
+        "within this share of the distance from the smallest one to the bound that excludes a pair (without held-out "
+        "lists)")
     rise_share: float = _setting(0.1, "share", "full-data trees, winner_first",
         "minimum rise of the lower bound of a pair that steps request: from a full-data tree, as a share of the rise "
         "that is needed; from held-out lists, as a share of the smallest upper bound")
     late_growth: float = _setting(2.0, "ratio", "winner_first",
-        "factor by which held-out lists are to raise the smallest lower bound after `choice_share` of a time limit")
+        "requested ratio of the new to the old smallest lower bound, for held-out lists after `choice_share` of a time "
+        "limit")
     # fmt: on
 
     @classmethod

@@ -188,7 +188,7 @@ def _reason_to_count_levels(question: Question) -> str:
     if not options.loss.is_quadratic:
         return f"--count columns is the default with --loss {options.loss}; `solve` and `path` support --count factors"
     if isinstance(question.gammas, GammaInterval):
-        return f"an interval --gamma LO..HI requires it; a grid --gamma LO:HI:COUNT {together}"
+        return f"an interval --gamma LO..HI requires --count columns; a grid --gamma LO:HI:COUNT {together}"
     if options.model is Model.AVERAGE:
-        return f"--model average requires it; --model pair {together}"
+        return f"--model average requires --count columns; --model pair {together}"
     return ""

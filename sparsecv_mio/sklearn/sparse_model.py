@@ -139,7 +139,7 @@ def warn_of_result(estimator: Any, data: Dataset) -> None:
     name = type(estimator).__name__
     if estimator.status_ != "proved":
         without_limit = estimator.status_ == "limit" and estimator.record_.request.time_limit is None
-        why = "had no further step to take" if without_limit else WHY_UNPROVED[estimator.status_]
+        why = "had no search step left" if without_limit else WHY_UNPROVED[estimator.status_]
         has_upper = math.isfinite(estimator.upper_)
         upper = f"upper {format_upper(estimator.upper_)}" if has_upper else "no upper bound yet"
         bounds = f"certified bounds: lower {format_lower(estimator.lower_)}, {upper}"

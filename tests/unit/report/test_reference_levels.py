@@ -223,8 +223,11 @@ def test_counts_need_the_unit_of_the_reference(
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--gamma", "0.1..1"], "an interval --gamma LO..HI requires it; a grid --gamma LO:HI:COUNT allows --count"),
-        (["--gamma", "0.1,1", "--model", "average"], "--model average requires it; --model pair allows --count"),
+        (["--gamma", "0.1..1"], "an interval --gamma LO..HI requires --count columns; a grid --gamma LO:HI:COUNT"),
+        (
+            ["--gamma", "0.1,1", "--model", "average"],
+            "--model average requires --count columns; --model pair allows --count",
+        ),
         (["--gamma", "0.1,1", "--folds", "loo"], "this makes the proof faster with 60 folds and 4 columns; --count"),
         (["--gamma", "0.1,1", "--loss", "poisson"], "--count columns is the default with --loss poisson; `solve`"),
         (["--gamma", "0.1,1"], ""),

@@ -229,7 +229,9 @@ def test_outer_folds_state_that_missing_values_were_imputed_from_all_rows() -> N
     frame["y"] = frame.a + 0.3 * rng.normal(size=30)
     frame.loc[[2, 9, 17], "a"] = np.nan
     how: dict[str, Any] = {"target": "y", "folds": "5", "gammas": [0.1], "taus": [1, 2], "nested": 3}
-    said = "missing values were imputed by the median of all rows before, and are not imputed again without each outer"
+    said = (
+        "missing values were imputed once by the median of all rows; the imputation is not repeated without each outer"
+    )
     with pytest.warns(SparseCVWarning, match="imputed by the median"):
         record = sc.solve(frame, **how, na="median", stability="nested")
     filled = sc.solve(frame.fillna({"a": frame.a.median()}), **how)

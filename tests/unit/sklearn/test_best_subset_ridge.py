@@ -121,7 +121,7 @@ def test_a_callback_may_end_the_fit() -> None:
 @pytest.mark.parametrize(
     ("status", "limit", "words"),
     [
-        ("limit", 60.0, "reached its limit"), ("limit", None, "had no further step to take"),
+        ("limit", 60.0, "reached its limit"), ("limit", None, "had no search step left"),
         ("interrupted", None, "was interrupted"),
     ],
 )  # fmt: skip
