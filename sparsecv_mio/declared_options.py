@@ -321,7 +321,8 @@ OPTIONS = {
                "keep groups together), column:COLUMN or file:F (a fold label per row). "
                "[10; with --loss logistic, stratified:10]"),
         Option("seed", int, None, "N", "Seed that assigns rows to folds at random. For any --folds, it also determines "
-                                       "the outer folds of `solve --nested` and the halves of `solve --infer`. [0]"),
+                                       "the outer folds of `solve --nested`, and the draws of --bootstrap, "
+                                       "--stability-selection and --infer. [0]"),
         # the grid, and what a model may contain
         Option("gamma", str, None, "LIST",
                "Ridge weights: a list 0.01,0.1,1, or LO:HI:COUNT for a logarithmic grid; 0 is least squares. `solve` "
@@ -348,9 +349,9 @@ OPTIONS = {
         Option("at_most", str, (), "K:A,B,...", "Use at most K of these features in a model. May be repeated. [none]",
                several=True),
         Option("hierarchy", str, (), "RULE",
-               "strong: a feature whose name is a product (a:b, a*b, a b, a^2) enters only with all its factors; "
-               "weak: such a feature enters only with at least one of its factors. AB=A,B: AB enters only with A and "
-               "B; AB=A|B: AB enters only with A or B. May be repeated. [none]",
+               "strong: a product of features (named a:b, a*b, a b or a^2) enters only with both a and b; weak: a "
+               "product enters only with a or b. AB=A,B: AB enters only with A and B; AB=A|B: AB enters only with A "
+               "or B. May be repeated. [none]",
                several=True),
         Option("nonnegative", str, (), _FEATURES,
                "Features whose coefficients must be at least 0; all: every feature. [none]"),
@@ -406,9 +407,8 @@ OPTIONS = {
                check=partial(check_whole, least=1, most=MOST_THREADS)),
         # what is searched, and how
         Option("one_se", bool, False, "",
-               "Report and refit the one-standard-error pair instead of the pair with the minimum CV error. It has the "
-               "smallest tau whose CV error is within one standard error of the minimum. The pair with the minimum "
-               "CV error is printed in a separate line."),
+               "Report and refit the one-standard-error pair: the pair with the smallest tau whose CV error is within "
+               "one standard error of the minimum. The pair with the minimum CV error is printed in a separate line."),
         Option("stability", str, None, "WEIGHT|nested",
                "Report the pair that minimises CV error + WEIGHT x instability. The instability is the mean "
                "absolute change in the losses of all rows when the most influential fold is held out. nested: choose "
@@ -427,12 +427,13 @@ OPTIONS = {
                "time (the paper's algorithm); grid: an MIO problem for every subproblem (baseline); bounds: certified "
                "bounds only, without branching (exit code 3 if they do not certify the choice); descent: gamma and "
                "tau are changed in turn, between the smallest and the largest given gamma, until no single change "
-               "lowers the CV error. [auto: rounds, the fastest method; joint if --backend is not native]",
+               "lowers the CV error. [auto: rounds, the fastest method; joint with another --backend or --loss; "
+               "algorithm1 with --at-most or --hierarchy]",
                Method),
         Option("backend", str, "native", "B",
-               "Solver of the MIO problems of joint, algorithm1 and grid; `sparsecv backends` lists them. With "
-               "another backend than native, the default method is joint, or algorithm1 with --at-most, --hierarchy "
-               "or bounds on coefficients. [native]"),
+               "Solver of the MIO problems of joint, algorithm1 and grid; `sparsecv backends` lists them. If the "
+               "backend is not native, the default method is joint, or algorithm1 with --at-most, --hierarchy or "
+               "bounds on coefficients. [native]"),
         Option("formulation", str, None, "F",
                "MIO formulation of the backend, such as benders for gurobi. [the first that `sparsecv backends` "
                "lists]"),

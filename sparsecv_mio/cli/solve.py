@@ -354,8 +354,8 @@ def _read(data: str, request: SolveRequest, how: SearchOptions) -> _SearchRun:
     from sparsecv_mio.search.options import NESTED
     from sparsecv_mio.search.question import Question
 
-    draws_outer = request.nested is not None or how.stability == NESTED
-    quiet = request.quiet or draws_outer
+    has_draws = any(value is not None for value in request.given_draws.values())
+    quiet = request.quiet or has_draws or request.nested is not None or how.stability == NESTED  # no note on the seed
     dataset, plan = session.read_with_folds(data, request.table, request.rows, quiet, request.id, how)
     how.check_data(dataset, plan)
     every, grid = request.gammas

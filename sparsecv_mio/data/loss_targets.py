@@ -382,7 +382,8 @@ def check_training(dataset: Dataset, folds: FoldPlan, intercept: Intercept, loss
     fold = int(np.argmax(has_no_optimum))
     rows, fault = f"the training rows of fold {fold + 1} of {folds.k}", "so the intercept has no finite optimum"
     is_positive = bool(trained_positive[fold])
-    advice = "give stratified folds, such as stratified:5" if folds.k > 1 else "give another --seed"
+    is_random_split = folds.k == 1 and folds.seed is not None
+    advice = "give another --seed" if is_random_split else "give other folds, such as stratified:5"
     if folds.spec.startswith("forward:"):  # fewer folds have longer first training sets
         advice = "give fewer folds"
     has_one_other = (dataset.n - n_positive if is_positive else n_positive) == 1

@@ -58,6 +58,16 @@ def test_answer_record_report_and_verification(table: str, tmp_path: Path, capsy
     assert "hint: the best gamma is the smallest of the grid" in quiet
 
 
+@pytest.mark.parametrize("draws", [[], ["--bootstrap", "2"], ["--stability-selection", "1"]])
+def test_a_seed_has_no_effect_without_draws_alone(
+    draws: list[str], table: str, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    words = ["solve", table, "-t", "y", "--gamma", "0.1", "--tau", "1", "--folds", "loo", "--seed", "5"]
+    assert run([*words, *draws]) == 0
+    said = capsys.readouterr()
+    assert ("--seed 5 has no effect" in said.err) == (not draws) and ("(seed 5)" in said.out) == bool(draws)
+
+
 def test_inference_by_splits(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("statsmodels")
     answer, stored = str(tmp_path / "answer.json"), str(tmp_path / "draws.jsonl")
