@@ -644,7 +644,7 @@ class Restrictions:
         firsts = {columns[0]: word_of_factor(columns) for columns in self.count}
         said += [f"at most {limit.describe(firsts)}" for limit in self.at_most]
         if len(self.hierarchy) > MOST_NAMED:
-            said.append(f"{len(self.hierarchy)} features enter only together with their factors")
+            said.append(f"{len(self.hierarchy)} features enter only with their parents (--hierarchy)")
         else:
             said += [rule.describe(firsts) for rule in self.hierarchy]
         for text, some in (("below 0", self.nonnegative), ("above 0", self.nonpositive)):

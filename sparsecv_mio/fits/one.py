@@ -131,8 +131,8 @@ def _solve_model(model: _Model, backend: Solver, options: FitOptions, limits: Li
     if is_wide and backend.name == NATIVE and forced.needs <= {"force"}:
         if box is not None:
             raise BadInput(
-                f"assume_box: not supported with {model.data.q} columns, because their products do not fit in memory; "
-                "drop some columns"
+                f"assume_box: not supported with {model.data.q} columns, because their Gram matrix does not fit in "
+                "memory; drop some columns"
             )
         possible = {*forced.forced_in}.isdisjoint(forced.forced_out) and forced.count(forced.forced_in) <= model.tau
         return _solve_by_trees(model, start, limits, None) if possible else None

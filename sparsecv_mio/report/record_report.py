@@ -473,9 +473,9 @@ def _state_error_on_new_rows(record: Record) -> str:
     nested = between = ""
     if record.nested is not None:
         error = format_number(record.nested.error)
-        nested = f" The nested CV error, {error}, is not a minimum over pairs, but it is also an estimate."
+        nested = f" The nested CV error, {error}, is not a minimum over pairs, but it is an estimate, too."
     if record.continuous is None:
-        between = " The certificate does not cover values of gamma between those of the grid."
+        between = " The certificate covers only the values of gamma of the grid."
     return f"The error on new rows: {chosen}.{nested}{between}"
 
 

@@ -353,7 +353,7 @@ def average_lines(record: Record) -> list[str]:
         f"the CV error and its interval refer to the pair, not to the averaged model{'' if has_error else advice}"
     )
     if within is not None:
-        why = "optimistic, because the weights depend on the held-out rows; --nested K gives an unbiased estimate"
+        why = "optimistic, because the weights depend on the held-out rows; --nested K avoids this bias"
         lines.append(f"{OWN_ERROR}: {format_number(within.error)} ({why})")
     return lines
 

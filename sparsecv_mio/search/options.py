@@ -136,7 +136,7 @@ VENDORS = tuple(name for name in BACKENDS if name != NATIVE)
 COUNT_MIOS = (Method.JOINT, Method.ALGORITHM1, Method.GRID)  # one MIO at a time, by any backend
 CELL_BY_CELL = (Method.ALGORITHM1, Method.GRID)
 UNPENALISED = "this search of gamma needs a penalty on every column, and adjustment columns have none"
-ONE_TREE = "no bounds for several sizes or folds at once are known under these restrictions"
+ONE_TREE = "under these restrictions, the package has no bounds that cover several sizes or folds at once"
 WITHIN = ("scale_within", "na_within")
 OF_GRIDS = ("one_se", "stability", "refine", "mio_budget", "formulation", "sources")  # not of an interval of gamma
 NESTED = "nested"  # the weight of the instability is chosen by nested cross-validation

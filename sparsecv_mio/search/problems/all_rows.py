@@ -164,7 +164,7 @@ def check_restrictions(data: StandardData, taus: list[int], folds: int) -> None:
     kinds = data.restrictions.side_constraints
     if kinds and has_large_matrices(data, folds):
         raise BadInput(
-            f"{kinds[0]}: not supported with {data.q} features, because their products do not fit in "
+            f"{kinds[0]}: not supported with {data.q} features, because their Gram matrix does not fit in "
             "memory; drop columns"
         )
     for tau in taus if kinds else []:

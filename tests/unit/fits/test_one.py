@@ -101,7 +101,7 @@ def test_an_assumed_box_is_said_or_set_aside(monkeypatch: pytest.MonkeyPatch) ->
     assert aside.assumed_box is None and "was ignored" in aside.warnings[0] and aside.objective == plain.objective
     monkeypatch.setattr(one, "has_large_matrices", lambda data, folds: True)
     with pytest.raises(
-        BadInput, match="assume_box: not supported with 5 columns, because their products do not fit in memory"
+        BadInput, match="assume_box: not supported with 5 columns, because their Gram matrix does not fit in memory"
     ):
         fit_one(made(0), tau=2, gamma=0.3, assume_box=1.0)
 
