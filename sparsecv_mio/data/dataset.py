@@ -498,5 +498,5 @@ def check_dimensions(array: NDArray[Any], what: str, ndim: int) -> NDArray[Any]:
     if ndim == 1 and array.ndim == 2 and array.shape[1] == 1:
         array = array.reshape(-1)
     if array.ndim != ndim:
-        raise BadInput(f"{what} has {several(array.ndim, 'dimension')}: it must have {ndim}")
+        raise BadInput(f"{what} has {several(array.ndim, 'dimension')}; give an array with {ndim}")
     return array

@@ -215,7 +215,7 @@ def test_a_bound_above_a_feasible_objective_is_never_hidden(monkeypatch: pytest.
     for name in ("gurobi", "highs", "scip", "native"):
         backend = usable(name)
         monkeypatch.setattr(backend, "_run", lambda task, form, limits: Answer(Stop.OPTIMAL, 0.5, raw_status="wrong"))
-        with pytest.raises(Contradiction, match="exceeds the feasible objective"):
+        with pytest.raises(Contradiction, match="exceeds the objective of a support"):
             backend.solve(problem, 3)
         monkeypatch.undo()
 

@@ -97,7 +97,7 @@ def test_bad_frames(column: object, message: str) -> None:
         ({"X": X, "y": Y, "names": ["a"]}, "X has 2 columns but 1 names"),
         ({"X": X, "y": Y, "names": ["a", "a"]}, "feature name 'a' is given twice"),
         ({"X": X, "y": Y, "names": ["a", "y"]}, "feature name 'y' is also the target"),
-        ({"X": X[0], "y": Y}, "X has 1 dimension:"),
+        ({"X": X[0], "y": Y}, "X has 1 dimension; give an array with 2"),
         ({"X": X, "y": X}, "y has 2 dimensions"),
         ({"X": [["a"]], "y": [1.0]}, "X must hold numbers only"),
         ({"X": [[1.0]], "y": [1.0], "names": ["(intercept)"]}, "feature name '.intercept.' is reserved for the const"),
