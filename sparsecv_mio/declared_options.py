@@ -521,7 +521,10 @@ IN_PYTHON = {  # options of commands without a keyword, and what to use
     "stability_selection": "use stability_selection(record, data, pairs=PAIRS) of sparsecv_mio",
     "reference": "a record has a coefficient for each level; subtract the coefficient of the reference level from the "
     "others",
-    "infer": "use sc.infer(record, data)",
+    "infer": "use infer(record, data) of sparsecv_mio",
+    "baselines": "use compare_baselines(record, data, baselines=LIST) of sparsecv_mio",
+    "draw_gap": "use gap=... of bootstrap, stability_selection or infer",
+    "draw_file": "use store=FILE of bootstrap, stability_selection or infer",
     "loss": "use the estimators BestSubsetLogistic, BestSubsetPoisson and their CV variants",
     "criterion": "use best_common_subset of sparsecv_mio.near.common_subset",
     "json": "use record.write_record(FILE)",

@@ -320,4 +320,5 @@ def check_lists(how: PathOptions, who: str) -> None:
             "to list models that may have single levels of a factor"
         )
     for kind in replace(how.restrictions, count=()).side_constraints[:1]:
-        raise BadInput(f"{kind}: not supported with {who}, which support only force_in, force_out and adjust")
+        supported = "force_in, force_out, adjust and count"
+        raise BadInput(f"{kind}: not supported with {who}; leave it out (only {supported} are supported)")

@@ -196,6 +196,7 @@ def test_scalars_of_numpy_are_those_of_python(name: str, value: Any) -> None:
         ("random_state", "'random_state'; use seed=... of solve, or cv=KFold(10, shuffle=True, random_state=...)"),
         ("force_inn", "(did you mean 'force_in'?)"),
         ("refined", "unexpected keyword argument 'refined'"),
+        ("baselines", "; use compare_baselines(record, data, baselines=LIST) of sparsecv_mio"),
     ],
 )
 def test_an_unknown_keyword_is_told_its_counterpart_and_no_deprecated_one(name: str, end: str) -> None:
