@@ -143,10 +143,12 @@ class Drawing:
         values = parse.names(self.value, "--value") or []
         if self.kind != "lines" and len(values) > 1:
             raise BadInput("--value: several columns require --kind lines; name one column")
-        if self.kind == "lines" and self.against is None:
-            raise BadInput("--kind lines: the horizontal axis is missing; name its column by --against COLUMN")
-        if self.kind != "lines" and self.against is not None:
-            raise BadInput("--against: requires --kind lines; leave this option out for other figures")
+        if (self.kind == "lines") != (self.against is not None):
+            faults = (
+                "--kind lines: the horizontal axis is missing; name its column by --against COLUMN",
+                "--against: requires --kind lines; leave this option out for other figures",
+            )
+            raise BadInput(faults[self.kind != "lines"])
         frame, values = chosen.read(path, values)
         frame = run_tables.with_numbers(frame, self.against)
         panel_columns = self._panels(frame, comparable=chosen.relative is not None or chosen.reduction is not None)

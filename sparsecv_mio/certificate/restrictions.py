@@ -259,6 +259,7 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
     if not names:
         return {}
     factors, levels_of_factors = restrictions.resolve_names(dataset.names).count, dict[str, Sequence[str]]()
+    forced_out_levels = set(filter(lambda name: "=" in name, restrictions.force_out))
     for name in names:
         columns = next((some for some in factors if name in some), None)
         if "=" in name and any(one.split("=")[0] == name.split("=")[0] for one in restrictions.adjust):
@@ -266,7 +267,7 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
                 f"reference: {name!r} belongs to a factor of --adjust, which has no reference level; remove {name!r} "
                 "from --reference"
             )
-        if name in restrictions.force_out and "=" in name:  # a level, not another feature
+        if name in forced_out_levels:
             raise BadInput(
                 f"reference: {name!r} is forced out, so the coefficients of its factor are already differences from "
                 f"{name!r}; remove {name!r} from --reference"

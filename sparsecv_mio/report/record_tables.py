@@ -628,7 +628,7 @@ def _bounded_fields(report: VerifyReport, full: bool) -> list[str]:
     if full:
         return [f"{', '.join(names)}; by: {how.removeprefix('bounded: ')}" for how, names in bounded]
     count = sum(len(names) for _, names in bounded)
-    words = f"{count} more fields were only compared with bounds from these checks (--full lists fields and checks)"
+    words = f"{count} more fields were only compared with bounds from these checks (--full lists all)"
     return [words] * bool(bounded)
 
 
