@@ -95,8 +95,7 @@ def _findings(inspection: Inspection) -> list[str]:
     findings = {
         f"{n_incomplete:,} {'row has' if n_incomplete == 1 else 'rows have'} a missing value in a column that `solve` "
         "would use": n_incomplete,
-        "--na-within folds: missing values are imputed from the training rows of each fold, without its held-out "
-        "rows; leave this option out to use --bootstrap, --stability-selection or --infer":
+        "--na-within folds: missing values are imputed from the training rows of each fold, without its held-out rows":
         IMPUTED_WITHIN in inspection.options,
         f"{abbreviate_list(unread)}: some values are not numbers, so --drop must leave the column out; to keep a "
         "column, correct these values as the notes on the column say": unread,

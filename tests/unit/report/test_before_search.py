@@ -39,7 +39,7 @@ def test_which_rows_fill_empty_cells_is_said_where_numbers_are_filled(options: t
     text = printed(Inspection(50, (empty, column("y")), "y", 4, 0, options, 50, 8))
     said = "--na-within folds: missing values are imputed from the training rows of each fold" in text
     assert "4 rows have a missing value" in text and said == (len(options) == 2)
-    assert ("leave this option out to use --bootstrap, --stability-selection or --infer" in text) == said
+    assert ("imputed from the training rows of each fold, without its held-out rows" in text) == said
 
 
 @pytest.mark.parametrize(
