@@ -5,7 +5,7 @@ import numpy as np
 from sparsecv_mio.kernels.jit import njit
 
 EPS = 2.220446049250313e-16  # spacing of floats at 1
-LONG = 40  # minimum length of inner products that are summed in any order, several numbers at a time
+LONG = 40  # minimum size of a system with one right side whose inner products are summed in any order
 
 
 @njit(cache=True, nogil=True)
@@ -20,6 +20,17 @@ def copy_entries(source, target, places):
     """Copy some entries of a vector to another."""
     for a in range(places.shape[0]):
         target[places[a]] = source[places[a]]
+
+
+@njit(cache=True, nogil=True)
+def add_multiple(t, u, v):
+    """Add `t u` to the vector v, in place.
+
+    Indices from 0 to the length let the compiler use vector instructions; a range `begin` to `end` of a longer vector
+    would prevent them, so callers pass slices.
+    """
+    for i in range(v.shape[0]):
+        v[i] += t * u[i]
 
 
 @njit(cache=True, nogil=True)
@@ -54,29 +65,14 @@ def cholesky_in_place(A, size):
 
     O(size^3 / 3).
     """
-    if size > LONG:
-        for j in range(size):
-            s = A[j, j] - dot(A[j], A[j], j)
-            if not s > 0.0:
-                return False
-            d = np.sqrt(s)
-            A[j, j] = d
-            for i in range(j + 1, size):
-                A[i, j] = (A[i, j] - dot(A[i], A[j], j)) / d
-        return True
     for j in range(size):
-        s = A[j, j]
-        for k in range(j):
-            s -= A[j, k] * A[j, k]
+        s = A[j, j] - dot(A[j], A[j], j)
         if not s > 0.0:
             return False
         d = np.sqrt(s)
         A[j, j] = d
         for i in range(j + 1, size):
-            s = A[i, j]
-            for k in range(j):
-                s -= A[i, k] * A[j, k]
-            A[i, j] = s / d
+            A[i, j] = (A[i, j] - dot(A[i], A[j], j)) / d
     return True
 
 
@@ -105,6 +101,55 @@ def solve_lower(L, b, size):
 
 
 @njit(cache=True, nogil=True)
+def subtract_multiples(weights, rows, count, out):
+    """Subtract the sum of the first rows of a matrix, each times a weight, from a vector, in place.
+
+    Four rows at a time are read for each entry that is written. The sums have the order of the rows.
+
+    Parameters
+    ----------
+    weights : array
+        Weight of each row.
+    rows : matrix
+        Rows, of which the first entries are used.
+    count : int
+        Number of rows.
+    out : array
+        Vector.
+    """
+    first = count - count % 4
+    for e in range(0, first, 4):
+        t, u, v, w = weights[e], weights[e + 1], weights[e + 2], weights[e + 3]
+        a, b, c, d = rows[e], rows[e + 1], rows[e + 2], rows[e + 3]
+        for i in range(out.shape[0]):
+            out[i] = (((out[i] - t * a[i]) - u * b[i]) - v * c[i]) - w * d[i]
+    for e in range(first, count):
+        t, a = weights[e], rows[e]
+        for i in range(out.shape[0]):
+            out[i] -= t * a[i]
+
+
+@njit(cache=True, nogil=True)
+def solve_lower_rows(L, B, size):
+    """Overwrite the rows `B[:size]` by the solution of `L X = B`, L lower triangular. O(size^2) for each column of B.
+
+    Parameters
+    ----------
+    L : (q, q) array
+        Matrix, of which the lower triangle is used.
+    B : (q, m) array
+        Right sides, one in each column, then solutions.
+    size : int
+        Number of rows used.
+    """
+    for i in range(size):
+        row, d = B[i], L[i, i]
+        subtract_multiples(L[i], B, i, row)
+        for f in range(row.shape[0]):
+            row[f] /= d
+
+
+@njit(cache=True, nogil=True)
 def solve_upper(L, b, size):
     """Overwrite `b[:size]` by the solution of `L' x = b`, L lower triangular. O(size^2).
 
@@ -118,10 +163,10 @@ def solve_upper(L, b, size):
         Number of entries used.
     """
     for i in range(size - 1, -1, -1):
-        s = b[i]
-        for k in range(i + 1, size):
-            s -= L[k, i] * b[k]
-        b[i] = s / L[i, i]
+        b[i] /= L[i, i]
+        t, row = b[i], L[i]
+        for k in range(i):
+            b[k] -= t * row[k]
 
 
 @njit(cache=True, nogil=True)

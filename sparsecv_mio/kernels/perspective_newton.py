@@ -11,7 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import LONG, cholesky_in_place, cholesky_solve, dot, solve_lower, solve_upper
+from sparsecv_mio.kernels.dense import (
+    cholesky_in_place,
+    cholesky_solve,
+    solve_lower,
+    solve_lower_rows,
+    solve_upper,
+    subtract_multiples,
+)
 from sparsecv_mio.kernels.jit import NO_ITEMS, njit
 from sparsecv_mio.kernels.k_support import prox_scale
 
@@ -47,10 +54,13 @@ def new_factor(q, cap):
 
 
 class System(NamedTuple):
-    """Work arrays of a Newton direction on m columns with a factor of size s: (m, m), (m, s), (m,), (m,)."""
+    """Arrays of a Newton direction on m columns: Hessian (m, m), its factor (m, m), direction (m,), and (m,) numbers.
+
+    The lower triangle of the Hessian is used.
+    """
 
     H: np.ndarray
-    A: np.ndarray
+    L: np.ndarray
     d: np.ndarray
     ones: np.ndarray
 
@@ -261,10 +271,8 @@ def moving(z, g, node, chosen, enter):
 
 
 @njit(cache=True, nogil=True)
-def direction(G, g, factor, s, chosen, count, system):
-    """Fill d with the Newton direction of phi on the chosen columns with sum 0; return False if singular.
-
-    O(s^2 f + s f^2 + f^3).
+def fill_hessian(G, g, factor, s, chosen, H):
+    """Fill the lower triangle of H with the second derivatives of phi on the chosen columns. O(s^2 m + s m^2).
 
     Parameters
     ----------
@@ -274,39 +282,56 @@ def direction(G, g, factor, s, chosen, count, system):
         System as `fit` left it.
     s : int
         Size of its support.
+    chosen : (m,) int array
+        Columns.
+    H : (m, m) array
+        Array to fill.
+    """
+    work, index, root, m = factor.work, factor.columns, factor.root, H.shape[0]
+    A = np.empty((s, m))
+    for a in range(s):
+        row, share = G[index[a]], root[a]
+        for f in range(m):
+            A[a, f] = row[chosen[f]] * share
+    solve_lower_rows(work, A, s)
+    for f in range(m):
+        j, row = chosen[f], H[f, : f + 1]
+        for h in range(f + 1):
+            row[h] = G[j, chosen[h]]
+        subtract_multiples(A[:, f], A, s, row)
+        for h in range(f + 1):
+            row[h] *= 2.0 * g[j] * g[chosen[h]]
+
+
+@njit(cache=True, nogil=True)
+def direction(g, chosen, count, system):
+    """Fill d with the Newton direction of phi on some columns with sum 0; return False if singular. O(count^3 / 3).
+
+    Parameters
+    ----------
+    g : (q,) array
+        Slope.
     chosen : int array
         Columns.
     count : int
         Number of columns used.
     system : System
-        Work arrays; d is the direction.
+        Hessian on these columns, and work arrays; d is the direction.
     """
-    work, index, root = factor.work, factor.columns, factor.root
-    H, A, d, ones = system.H, system.A, system.d, system.ones
-    for f in range(count):
-        j = chosen[f]
-        for a in range(s):
-            A[f, a] = G[index[a], j] * root[a]
-        solve_lower(work, A[f], s)
+    H, L, d, ones = system.H, system.L, system.d, system.ones
     trace = 0.0
     for f in range(count):
-        for h in range(f + 1):
-            t = G[chosen[f], chosen[h]]
-            if s > LONG:
-                t -= dot(A[f], A[h], s)
-            else:
-                for a in range(s):
-                    t -= A[f, a] * A[h, a]
-            H[f, h] = 2.0 * g[chosen[f]] * g[chosen[h]] * t
         trace += H[f, f]
     for f in range(count):
-        H[f, f] += 1e-10 * trace / count + 1e-300
+        for h in range(f + 1):
+            L[f, h] = H[f, h]
+        L[f, f] += 1e-10 * trace / count + 1e-300
         d[f] = g[chosen[f]] * g[chosen[f]]
         ones[f] = 1.0
-    if not cholesky_in_place(H, count):
+    if not cholesky_in_place(L, count):
         return False
-    cholesky_solve(H, d, count)
-    cholesky_solve(H, ones, count)
+    cholesky_solve(L, d, count)
+    cholesky_solve(L, ones, count)
     up = 0.0
     down = 0.0
     for f in range(count):
@@ -349,19 +374,23 @@ def newton_step(form, node, members, factor, at, z, g, b):
     moved = moving(z, g, node, chosen, enter)
     if moved < 2 or moved > factor.work.shape[0]:
         return phi, 0
-    system = System(np.empty((moved, moved)), np.empty((moved, s)), np.empty(moved), np.empty(moved))
-    d, ones = system.d, system.ones
+    system = System(np.empty((moved, moved)), np.empty((moved, moved)), np.empty(moved), np.empty(moved))
+    H, d, ones = system.H, system.d, system.ones
     old = np.empty(moved)
     new = np.empty(moved)
+    places = np.empty(moved, dtype=np.int64)
+    fill_hessian(form.G, g, factor, s, chosen, H)
     # columns at a bound that the direction would push outside are removed, so that short steps stay valid and lower phi
     while True:
-        if moved < 2 or not direction(form.G, g, factor, s, chosen, moved, system):
+        if moved < 2 or not direction(g, chosen, moved, system):
             return phi, 0
         kept = 0
         for f in range(moved):
             x_f = z[chosen[f]]
             if not ((x_f <= 0.0 and d[f] < 0.0) or (x_f >= 1.0 and d[f] > 0.0)):
-                chosen[kept] = chosen[f]
+                chosen[kept], places[kept] = chosen[f], f
+                for e in range(kept + 1):
+                    H[kept, e] = H[f, places[e]]
                 kept += 1
         if kept == moved:
             break

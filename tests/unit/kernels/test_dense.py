@@ -7,6 +7,7 @@ import pytest
 
 from sparsecv_mio.kernels.dense import (
     LONG,
+    add_multiple,
     cholesky_in_place,
     cholesky_solve,
     copy_entries,
@@ -18,7 +19,9 @@ from sparsecv_mio.kernels.dense import (
     invert,
     invert_lower,
     solve_lower,
+    solve_lower_rows,
     solve_upper,
+    subtract_multiples,
     support_value,
     times,
 )
@@ -36,6 +39,22 @@ def test_copies_and_products() -> None:
     assert b.tolist() == [0.0, -2.0, 3.0, 3.0]
     copy_vector(a, b)
     assert times(a, b[:3]).tolist() == [1.0, 4.0, 9.0]
+    add_multiple(2.0, a, b[:3])
+    assert b.tolist() == [3.0, -6.0, 9.0, 3.0]
+
+
+@pytest.mark.parametrize("count", range(7))
+def test_multiples_of_rows_are_subtracted_and_many_right_sides_solved(count: int) -> None:
+    rng = np.random.default_rng(count)
+    weights, rows, L = rng.standard_normal(7), rng.standard_normal((7, 9)), np.tril(rng.uniform(1.0, 2.0, (7, 7)))
+    out = np.full(5, 3.0)
+    subtract_multiples(weights, rows, count, out)
+    assert np.allclose(out, 3.0 - weights[:count] @ rows[:count, :5], rtol=1e-13)
+    B = rows.copy()
+    solve_lower_rows(L, B, count)
+    assert np.allclose(B[:count], np.linalg.solve(L[:count, :count], rows[:count])) and np.array_equal(
+        B[count:], rows[count:]
+    )
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 5, LONG + 1, LONG + 30])

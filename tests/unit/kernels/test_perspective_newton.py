@@ -110,8 +110,10 @@ def test_direction_is_newton_s(seed: int) -> None:
     factor = kernel.new_factor(q, q)
     _, size = kernel.fit(problem.form, z, np.arange(q), factor)
     g = np.sqrt(-slope(z)) * np.sign(problem.c - problem.G @ np.linalg.solve(problem.G + np.diag(1.0 / z), problem.c))
-    scratch = kernel.System(np.empty((3, 3)), np.empty((3, size)), np.empty(3), np.empty(3))
-    assert kernel.direction(problem.G, g, factor, size, chosen, 3, scratch)
+    scratch = kernel.System(np.empty((3, 3)), np.empty((3, 3)), np.empty(3), np.empty(3))
+    kernel.fill_hessian(problem.G, g, factor, size, chosen, scratch.H)
+    assert np.allclose(np.tril(scratch.H), np.tril(block), rtol=1e-3, atol=1e-4 * np.abs(block).max())
+    assert kernel.direction(g, chosen, 3, scratch)
     system = np.block([[block, np.ones((3, 1))], [np.ones((1, 3)), np.zeros((1, 1))]])
     expected = np.linalg.solve(system, np.append(-slope(z)[chosen], 0.0))[:3]
     assert np.allclose(scratch.d, expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
@@ -142,6 +144,7 @@ def test_steps_lower_the_value_to_the_optimum(seed: int) -> None:
 
 
 def test_a_slope_whose_square_no_float_holds_gives_no_direction() -> None:
-    scratch = kernel.System(np.empty((1, 1)), np.empty((1, 0)), np.empty(1), np.empty(1))
+    scratch = kernel.System(np.empty((1, 1)), np.empty((1, 1)), np.empty(1), np.empty(1))
     slopes, chosen = np.array([1e160]), np.zeros(1, dtype=np.int64)
-    assert not kernel.direction(np.eye(1), slopes, kernel.new_factor(1, 1), 0, chosen, 1, scratch)
+    kernel.fill_hessian(np.eye(1), slopes, kernel.new_factor(1, 1), 0, chosen, scratch.H)
+    assert not kernel.direction(slopes, chosen, 1, scratch)
