@@ -23,6 +23,7 @@ import numpy as np
 
 from sparsecv_mio.kernels.dense import (
     EPS,
+    add_multiple,
     cholesky_in_place,
     cholesky_solve,
     copy_vector,
@@ -37,7 +38,7 @@ from sparsecv_mio.kernels.jit import int_constant, njit
 from sparsecv_mio.kernels.k_support import largest
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
-from sparsecv_mio.kernels.smooth_losses import curvatures, fill, margin_sign, new_state, roundings
+from sparsecv_mio.kernels.smooth_losses import curvatures, fill, multiply_by_signs, new_state, roundings
 
 MAX_NODE_NEWTON_STEPS = 40  # maximum number of Newton steps at a node, after which the node is split
 SPLIT_DECREMENT = 0.05  # squared decrement up to which the fit of an open node is accurate enough for splitting
@@ -186,7 +187,9 @@ def _balance(Z, response, theta, state, first):
             move, column = d[a] / length, Z.W[Z.places[a]]
             theta[a] += move
             for i in range(Z.W.shape[1]):
-                state.margins[i] += move * margin_sign(response, i) * column[i]
+                state.work[i] = move * column[i]
+            multiply_by_signs(response, state.work)
+            add_multiple(1.0, state.work, state.margins)
         fill(response, state.margins, state)
 
 

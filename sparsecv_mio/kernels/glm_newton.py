@@ -18,9 +18,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import EPS, cholesky_in_place, copy_vector, dot, invert_lower, solve_lower, solve_upper
+from sparsecv_mio.kernels.dense import (
+    EPS,
+    add_multiple,
+    cholesky_in_place,
+    copy_vector,
+    dot,
+    invert_lower,
+    solve_lower,
+    solve_upper,
+)
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.smooth_losses import Response, curvatures, fill, margin_sign, new_state, roundings
+from sparsecv_mio.kernels.smooth_losses import Response, curvatures, fill, multiply_by_signs, new_state, roundings
 
 MAX_NEWTON_STEPS = 200  # maximum number of Newton steps
 FAR_OFF = 0.5  # squared decrement, as a share of F, above which longer steps are tried
@@ -129,22 +138,16 @@ def evaluate(Z, response, penalty, theta, state):
     k, n, v = Z.places.shape[0], Z.W.shape[1], response.v
     margins, losses = state.margins, state.losses
     for begin in range(0, n, PART):
-        end = min(begin + PART, n)
-        for i in range(begin, end):
-            margins[i] = 0.0
+        part = margins[begin : begin + PART]
+        part[:] = 0.0
         for a in range(k):
-            t, column = theta[a], Z.W[Z.places[a]]
-            for i in range(begin, end):
-                margins[i] += t * column[i]
-        for i in range(begin, end):
-            margins[i] *= margin_sign(response, i)
+            add_multiple(theta[a], Z.W[Z.places[a], begin : begin + PART], part)
+    multiply_by_signs(response, margins)
     fill(response, margins, state)
     f = 0.0
     for begin in range(0, n, SUMMED_ROWS):
-        s = 0.0
-        for i in range(begin, min(begin + SUMMED_ROWS, n)):
-            s += v[i] * losses[i]
-        f += s
+        part = losses[begin : begin + SUMMED_ROWS]
+        f += dot(v[begin : begin + SUMMED_ROWS], part, part.shape[0])
     for a in range(k):
         f += penalty[a] * theta[a] ** 2
     return f
@@ -174,13 +177,13 @@ def gram(Z, weights, H):
     if k < BY_BLAS:
         row = np.empty(size)
         for begin in range(0, n, PART):
-            end = min(begin + PART, n)
+            part = weights[begin : begin + PART]
             for a in range(k):
-                column = Z.W[Z.places[a]]
-                for i in range(begin, end):
-                    row[i - begin] = weights[i] * column[i]
+                column = Z.W[Z.places[a], begin : begin + PART]
+                for i in range(part.shape[0]):
+                    row[i] = part[i] * column[i]
                 for b in range(a + 1):
-                    H[a, b] += dot(row, Z.W[Z.places[b], begin:end], end - begin)
+                    H[a, b] += dot(row, Z.W[Z.places[b], begin : begin + PART], part.shape[0])
         for a in range(k):
             for b in range(a):
                 H[b, a] = H[a, b]
@@ -205,7 +208,7 @@ def pulls(Z, response, state, g):
     for i in range(n):
         work[i] = response.v[i] * state.falls[i]
         total += abs(work[i])
-        work[i] *= margin_sign(response, i)
+    multiply_by_signs(response, work)
     for a in range(Z.places.shape[0]):
         g[a] = dot(Z.W[Z.places[a]], work, n)
     return total
@@ -305,15 +308,14 @@ def evaluate_with_rounding(Z, response, penalty, theta, state, rounded):
     off, noise = rounded
     value = evaluate(Z, response, penalty, theta, state)
     for begin in range(0, n, PART):
-        end = min(begin + PART, n)
-        for i in range(begin, end):
-            off[i] = 0.0
+        part = off[begin : begin + PART]
+        part[:] = 0.0
         for a in range(k):
-            t, column = abs(theta[a]), Z.W[Z.places[a]]
-            for i in range(begin, end):
-                off[i] += t * abs(column[i])
-        for i in range(begin, end):
-            off[i] *= (k + 5) * EPS
+            t, column = abs(theta[a]), Z.W[Z.places[a], begin : begin + PART]
+            for i in range(part.shape[0]):
+                part[i] += t * abs(column[i])
+        for i in range(part.shape[0]):
+            part[i] *= (k + 5) * EPS
     loose = 1.01 * roundings(response, state, off, state.work) + _value_rounding(n, k) * value
     widest = 0.0
     for i in range(n):
@@ -370,18 +372,14 @@ def fill_squared_lengths(inverse, Z, out):
     k, n = Z.places.shape[0], Z.W.shape[1]
     t = np.empty(min(n, PART))
     for begin in range(0, n, PART):
-        end = min(begin + PART, n)
-        for i in range(begin, end):
-            out[i] = 0.0
+        part = out[begin : begin + PART]
+        part[:] = 0.0
         for b in range(k):
-            for i in range(end - begin):
-                t[i] = 0.0
+            t[:] = 0.0
             for a in range(b + 1):
-                w, column = inverse[b, a], Z.W[Z.places[a]]
-                for i in range(begin, end):
-                    t[i - begin] += w * column[i]
-            for i in range(begin, end):
-                out[i] += t[i - begin] * t[i - begin]
+                add_multiple(inverse[b, a], Z.W[Z.places[a], begin : begin + PART], t[: part.shape[0]])
+            for i in range(part.shape[0]):
+                part[i] += t[i] * t[i]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

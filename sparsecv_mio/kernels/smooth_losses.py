@@ -100,7 +100,8 @@ def half_deviance_roundings(v, y, state, off, out):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # no branch for divisions by zero, which cannot occur
+# no branch for divisions by zero, which cannot occur; one rounding of a product and a sum cannot be less exact than two
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def log_losses(margins, shares, others, losses, rest, bits):
     """Fill `1 / (1 + exp(m))`, `1 / (1 + exp(-m))` and `log(1 + exp(-m))`, each within 8 roundings of the exact number.
 
@@ -209,6 +210,15 @@ def margin_sign(response, i):
     if response.loss == POISSON:
         return 1.0
     return 1.0 if response.y[i] > 0.0 else -1.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def multiply_by_signs(response, values):
+    """Multiply one value for each row by its `margin_sign`, in place."""
+    y = response.y
+    if response.loss != POISSON:
+        for i in range(values.shape[0]):
+            values[i] = values[i] if y[i] > 0.0 else -values[i]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -18,6 +18,7 @@ from sparsecv_mio.kernels.smooth_losses import (
     log_loss_roundings,
     log_losses,
     margin_sign,
+    multiply_by_signs,
     new_state,
     roundings,
 )
@@ -48,6 +49,9 @@ def test_a_code_names_the_same_loss(loss: RowLoss, y: np.ndarray) -> None:
     assert out == pytest.approx(loss.curvatures(m, y, v), rel=1e-12)
     total = roundings(response, state, np.full(n, 1e-10), out)
     assert [margin_sign(response, i) for i in range(n)] == loss.signs(y).tolist()
+    signed = m.copy()
+    multiply_by_signs(response, signed)
+    assert signed.tolist() == (m * loss.signs(y)).tolist()
     assert 0.0 < total <= 2.0 * float(v @ loss.roundings(m, y, 1e-10, 1e-15)) and np.all(out < 1e-6)
 
 
