@@ -4,8 +4,9 @@ The columns of M are scaled to `M_jj = 1`. For each size k, the relaxation of al
 rounded to a support. The dual point screens columns. Columns in every near-optimal support are forced in and eliminated
 by partial minimisation; columns in no near-optimal support are dropped. The diagonal w that defines the relaxation is
 then computed again for the remaining columns, so that the relaxation becomes tighter. Screening is repeated until it
-fixes no further column. The remaining problem bounds the predictions and the sum of squared held-out errors
-(docs/theory/bounds.md, sections 3 to 5). If only one support remains, the held-out error is known exactly.
+fixes no further column. Bounds on the predictions and on the sum of squared held-out errors then follow from the
+remaining columns (docs/theory/bounds.md, sections 3 to 5). If only one support remains, the held-out error is known
+exactly.
 """
 
 from typing import NamedTuple

@@ -2,13 +2,13 @@
 
 The cache looks for a kernel first in the folder of the user (in a clone: next to its source files), which has kernels
 for the processor of this machine. Then it looks among the kernels shipped with the package, if they match numba, Python
-and the processor. If no kernel is found, or if a private part of numba (:mod:`sparsecv_mio.kernels.numba_internals`)
-fails, the kernel is compiled and stored.
+and the processor. If no kernel is found, or if an internal function of numba that
+:mod:`sparsecv_mio.kernels.numba_internals` uses fails, the kernel is compiled and stored.
 
 The name of a file contains everything on which its content depends. A file begins with a digest of its content. The
-file is written under another name and then renamed. A process therefore never reads an incomplete file or a file from
-other source code, and it ignores a damaged file. Reading a file unpickles it, which can run code. A folder that other
-users can write to is therefore not used.
+file is written under another name and then renamed. A process therefore never reads an incomplete file or a file that
+was compiled from another version of the source, and it ignores a damaged file. Reading a file unpickles it, which can
+run code. A folder that other users can write to is therefore not used.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ matrix, c the products of the columns with the target, and `M = Q + diag(penalty
     g = c - M_.S beta          correlation of each column with the residual (0 on S)
     d_j = M_jj - M_jS V M_Sj   part of column j that S does not explain (0 on S)
 
-with beta the fit of S. Adding j lowers f by `g_j^2 / d_j`, and dropping i raises f by `beta_i^2 / V_ii`. Exchanging i
-for j changes f by `beta_i^2 / V_ii - (g_j + T_ij beta_i / V_ii)^2 / (d_j + T_ij^2 / V_ii)`. Every change of S takes O(s
-q) operations, as does the evaluation of all exchanges. The columns of S need no special treatment, because their
+with beta the fit of S. Adding j lowers f by `g_j^2 / d_j`, and dropping i raises f by `beta_i^2 / V_ii`. If j replaces
+i in S, f changes by `beta_i^2 / V_ii - (g_j + T_ij beta_i / V_ii)^2 / (d_j + T_ij^2 / V_ii)`. Every change of S takes
+O(s q) operations, as does the evaluation of all exchanges. The columns of S need no special treatment, because their
 columns of T are unit vectors, and their g and d are 0.
 """
 

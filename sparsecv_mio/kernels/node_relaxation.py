@@ -13,8 +13,9 @@ fractional, z = 0) that the proximal map proposes. If semismooth Newton stalls, 
 lowers the value from any initial point. If both methods stall, accelerated proximal gradient follows.
 
 A partition makes the Newton step a linear system. On the columns with z = 1 the relaxation is a ridge problem. On the
-columns with fractional z, the penalty of the relaxation is `(s'b)^2 / kappa`, with s the signs of b and kappa the
-remaining part of k. If the partition equals the partition of the minimiser, one Newton step reaches the minimiser.
+columns with fractional z, the penalty of the relaxation is `(s'b)^2 / kappa`. Here s are the signs of b, and kappa is
+k minus the number of free columns with z = 1. If the partition equals the partition of the minimiser, one Newton step
+reaches the minimiser.
 """
 
 from typing import NamedTuple

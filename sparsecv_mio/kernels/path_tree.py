@@ -19,8 +19,9 @@ Let w >= 0 be any diagonal for which `M_A - diag(w)` is positive semidefinite. A
 
 This bound determines the sizes for which the node remains open (`remaining_sizes`).
 
-The tree is depth-first over preallocated levels, which the leave-one-out tree also uses. A call of `run` visits at most
-a given number of nodes and returns, so that the caller can handle time limits, progress and interrupts.
+The tree is searched depth-first, and the arrays of every depth are allocated in advance. The leave-one-out tree has the
+same arrays (`Levels`). A call of `process_nodes` visits at most a given number of nodes and returns, so that the caller
+can handle time limits, progress and interrupts.
 
 `prove` builds the same tree when the results are known. The tree then proves that every support of size tau that is not
 listed has an objective of at least T. Each node has a set of columns A and begins a chain of splits. A split takes the
