@@ -1070,8 +1070,8 @@ def gammas(text: str, option: str = "--gamma") -> tuple[float, ...]:
 def _gammas_of_word(text: str, option: str) -> tuple[float, ...]:
     """Return one ridge weight, or a logarithmic range of ridge weights."""
     if ":" not in text:
-        has_digits = any(digit in "123456789" for digit in text.lower().partition("e")[0])  # 1e-400 becomes 0
-        return (0.0,) if finite_number(text, option) == 0.0 and not has_digits else (_positive(text, option, ", or 0"),)
+        value = finite_number(text, option)
+        return (0.0,) if value == 0.0 else (_positive(text, option, ", or 0"),)
     parts = text.split(":")
     if len(parts) != 3:
         raise BadInput(f"{option}: {text!r} is neither a list of numbers nor LO:HI:COUNT")
@@ -1145,7 +1145,7 @@ def size_out_of_range(size: str, p: int) -> BadInput:
     p : int
         Number of features.
     """
-    return BadInput(f"{size} is out of range; give a number from 0 to {p}, the number of features")
+    return BadInput(f"{size} is out of range; give a number from 0 to {p}, as there are {p} feature(s)")
 
 
 def check_grid(gammas: Sequence[float], taus: Sequence[int], p: int) -> None:

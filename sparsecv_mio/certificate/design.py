@@ -290,6 +290,11 @@ class Design(ABC):
             Training rows; None: all rows.
         """
 
+    @property
+    def has_bounds(self) -> bool:
+        """True if fits are within bounds on coefficients; signs alone restrict supports, except with a smooth loss."""
+        return self.allowed is not None and self.allowed.asked.has_bounds
+
     def has_required_signs(self, support: Sequence[int] | IntArray, model: Any) -> bool:
         """Return True if the coefficients of a fit satisfy the sign constraints."""
         return True

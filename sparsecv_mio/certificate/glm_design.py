@@ -6,13 +6,18 @@ objective. Therefore no subset of a set of columns has a smaller minimum objecti
 from all columns and removes or includes one column at a time. Branching ends when the objective of every remaining set
 is above the objective of the support. The number of fits is limited (`MOST_FITS`), so the proof succeeds for few
 features only.
+
+With bounds on coefficients, fits are within the bounds. The rule holds if the intervals of the columns that branching
+may still remove are extended to 0. If bounds of 0 hold so many coefficients at 0 that the fit is that of a support, all
+other optimal supports with these columns have the same fit. Branching then goes on with sets that lack one of its
+columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -42,7 +47,7 @@ SAME_OBJECTIVE = 4.0 * ROUNDING  # relative difference below which objectives ar
 MANY_ALONE = 200  # single-row folds; fewer folds are fitted one by one, a few ms each
 UNEVEN = 2  # multiple of its share of fits that the first fold may use
 EXACT_DEVIANCE = 1e-26  # half deviance of a fit through all counts, per row and count: rates are right to 1e-13
-FitKey = tuple[Support, float, bytes]  # support, gamma, and a digest of the rows
+FitKey = tuple[Support, float, bytes, Support]  # support, gamma, a digest of the rows, columns extended to 0
 
 
 class SingleRows(NamedTuple):
@@ -241,14 +246,15 @@ class GlmDesign(Design):
 
     def refit(
         self, support: Sequence[int] | IntArray, gamma: float, rows: IntArray | None = None, near: bool = False,
-        start: GlmModel | None = None,
+        start: GlmModel | None = None, extended: Sequence[int] = (),
     ) -> GlmModel:  # fmt: skip
         """Return the fit of a support to some rows or to all rows; `store.count` counts each fit once.
 
         With `near`, a point near the minimum is enough, from which `objective_lower_bound` gives a bound. `start` is a
-        model of these rows.
+        model of these rows. The intervals of the columns `extended` are extended to 0.
         """
-        key = tuple(map(int, support)), gamma, b"" if rows is None else blake2b(rows.tobytes()).digest()
+        digest = b"" if rows is None else blake2b(rows.tobytes()).digest()
+        key = tuple(map(int, support)), gamma, digest, tuple(extended)
         exact_models, rough = self.store.exact, self.store.rough
         if key in exact_models or (near and key in rough):
             return exact_models.get(key) or rough[key]
@@ -261,8 +267,33 @@ class GlmDesign(Design):
         models[key] = glm_objective.fit_of_data(
             self.dataset, self.loss, columns, self.ridge_weights(columns, gamma, rows), scale=self.scale,
             intercept=self.intercept, rows=rows, near=near, start=rough.get(key, start),
+            ends=self._ends(key[0], extended),
         )  # fmt: skip
         return models[key]
+
+    @property
+    def has_bounds(self) -> bool:
+        """True if coefficients have bounds, or signs."""
+        return self.allowed is not None and bool(self.allowed.asked.bounds)
+
+    def _ends(self, support: Sequence[int], extended: Sequence[int]) -> FloatArray | None:
+        """Return the (2, s) bounds on the coefficients of a support; None if there are none."""
+        if self.allowed is None or not self.has_bounds:
+            return None
+        low, high = self.allowed.ends[:, list(support)]
+        is_open = np.isin(support, extended)
+        return np.array([np.where(is_open, np.minimum(low, 0.0), low), np.where(is_open, np.maximum(high, 0.0), high)])
+
+    def _excludes_zero(self, j: int) -> bool:
+        """Return True if the bounds of a column exclude 0."""
+        return self.allowed is not None and not self.allowed.ends[0, j] <= 0.0 <= self.allowed.ends[1, j]
+
+    @cached_property
+    def _terms(self) -> dict[int, frozenset[int]]:
+        """Columns that enter with each column, itself included."""
+        terms = () if self.allowed is None else self.allowed.terms
+        own = {j: frozenset([j]) for j in range(self.q)}
+        return own | {j: frozenset(term.columns) for term in terms for j in term.columns}
 
     def held_out(self, model: GlmModel, rows: IntArray, dataset: Dataset | None = None) -> tuple[float, float]:
         """Return the loss of some rows, and a bound on its rounding error; see `Design`."""
@@ -353,17 +384,28 @@ class GlmDesign(Design):
             available = tuple(j for j in range(self.q) if j not in outside)
             is_full = self.count(tuple(inside)) >= size
             support = tuple(sorted(inside)) if is_full else available
-            whole = self.refit(support, gamma, rows, near=True, start=above)
+            apart = [j for j in support if j not in inside and self._excludes_zero(j)]
+            whole = self.refit(support, gamma, rows, near=True, start=above, extended=apart)
             if objective_lower_bound(whole) > level():
                 continue
-            if is_full or self.count(available) <= size:
+            if is_full or (self.count(available) <= size and not apart):
                 yield whole
                 continue
-            free = [i for i, j in enumerate(available) if j not in inside]
-            j = available[max(free, key=lambda i: abs(float(whole.beta[i] * whole.unit[i])))]
-            terms = () if self.allowed is None else self.allowed.terms
-            term = frozenset(next((term.columns for term in terms if j in term.columns), (j,)))
+            effect = dict(zip(available, np.abs(whole.beta * whole.unit).tolist(), strict=True))
+            active = self._active_columns(inside, effect)
+            if not apart and self.count(tuple(active)) <= size:
+                yield self.refit(tuple(sorted(active)), gamma, rows, near=True, start=whole)
+                while more := sorted(active - inside):
+                    waiting.append((inside, outside | self._terms[more[0]], whole))
+                    inside = inside | self._terms[more[0]]
+                continue
+            free = apart if self.count(available) <= size else [j for j in available if j not in inside]
+            term = self._terms[max(free, key=effect.__getitem__)]
             waiting += [(inside | term, outside, whole), (inside, outside | term, whole)]
+
+    def _active_columns(self, inside: frozenset[int], effect: Mapping[int, float]) -> frozenset[int]:
+        """Return the columns of a fit that no bound of 0 holds at 0, and those that are included."""
+        return inside.union(*(self._terms[j] for j, size in effect.items() if size > 0.0 or not self.has_bounds))
 
     def full_data_obstacle(self, taus: Sequence[int], gammas: int) -> str:
         """Return no reason, since the number of fits is not known in advance."""
@@ -429,7 +471,8 @@ class GlmDesign(Design):
         plan = self.folds
         losses, room, wide = np.full(plan.k, np.nan), np.zeros(plan.k), np.zeros(plan.k)
         predictors = np.full(plan.scored, np.nan)
-        alone = plan.k >= MANY_ALONE and np.all(plan.sizes == 1) and np.all(plan.left_sizes == 1)
+        has_single_rows = plan.k >= MANY_ALONE and np.all(plan.sizes == 1) and np.all(plan.left_sizes == 1)
+        alone = bool(has_single_rows) and not self.has_bounds
         for support in sorted(set(supports)) if alone else ():
             folds = np.array([fold for fold, fold_support in enumerate(supports) if fold_support == support])
             rows, begun = plan.order[folds], plan.k - int(np.isnan(losses).sum())

@@ -224,7 +224,7 @@ def check_bounds(checks: Checks, design: Design, coefficients: Mapping[str, floa
         Prefix of the fields in messages.
     """
     ends = {} if design.allowed is None else design.allowed.asked.bounds
-    for name, value in coefficients.items() if design.allowed is not None and design.allowed.asked.has_bounds else ():
+    for name, value in coefficients.items() if design.has_bounds else ():
         low, high = ends.get(name, (-math.inf, math.inf))
         words = f"is {value!r}, outside the bounds {low:g} and {high:g}"
         checks.require(low <= value <= high, f"{path}coefficients.{name}", words)
@@ -409,8 +409,13 @@ def verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     checks.end_part(title)
     if isinstance(design, RidgeDesign):
         _compare_with_supports(checks, record, design)
-    elif side is None or side.together or side.box or replace(restrictions_of(record), count=()).side_constraints:
-        checks.caveat = "optimality not verified (with side constraints other than forced features and factors)"
+    elif (
+        side is None
+        or side.together
+        or side.box
+        or {"at_most", "hierarchy"} & {*restrictions_of(record).side_constraints}
+    ):
+        checks.caveat = "optimality not verified (with side constraints other than forced features, factors and bounds)"
     elif check_optimum(checks, design, _claim(record), "", support):
         checks.end_part("lower and objective, by branching over all supports")
     else:

@@ -430,11 +430,6 @@ class RidgeDesign(Design):
         low, high = self.allowed.ends[:, at]
         return fit_bounded_ridge(*what, (low, high), **how)
 
-    @property
-    def has_bounds(self) -> bool:
-        """True if fits have bounds on coefficients other than signs."""
-        return self.allowed is not None and self.allowed.asked.has_bounds
-
     def effects(self, support: Sequence[int] | IntArray, model: RidgeFit) -> FloatArray:
         """Return coefficients of a fit times the lengths of their columns, divided by the length of the target.
 

@@ -454,8 +454,9 @@ class StandardData:
 
     @cached_property
     def coefficient_bounds(self) -> tuple[FloatArray, FloatArray] | None:
-        """Bounds on coefficients in standard coordinates; None if every bound is 0 or infinite."""
-        return self.standard_bounds(self.restrictions) if self.restrictions.has_bounds else None
+        """Bounds on coefficients in standard coordinates; None if there are none, or signs alone and squared errors."""
+        has_bounds = self.restrictions.has_bounds if self.loss.is_quadratic else bool(self.restrictions.bounds)
+        return self.standard_bounds(self.restrictions) if has_bounds else None
 
     def support_bounds(self, support: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return (s,) bounds on the coefficients of a support in standard coordinates."""

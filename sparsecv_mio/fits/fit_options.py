@@ -18,7 +18,7 @@ from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import COEF_BOUNDS, NONE, RESTRICTIONS, Restrictions, finite_number, parse_coef_bounds
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
 from sparsecv_mio.search.options import (
-    ONLY_FORCING,
+    NO_OTHER,
     GridOptions,
     ModelOptions,
     check_formulation,
@@ -176,8 +176,8 @@ def check_loss(how: ModelOptions, restrictions: Restrictions) -> None:
             raise BadInput(f"{name}: requires loss {' or '.join(find_losses_of_option(name))}, not {loss} ({why})")
     if loss.is_quadratic:
         return
-    for kind in replace(restrictions, count=()).side_constraints:
-        raise BadInput(f"{kind}: requires loss squared, not {loss} ({ONLY_FORCING})")
+    for kind in {"at_most", "hierarchy"}.intersection(restrictions.side_constraints):
+        raise BadInput(f"{kind}: requires loss squared, not {loss} ({NO_OTHER})")
     if how.intercept is Intercept.GLOBAL:
         why = "because it centres the target, which requires squared-error loss"
         raise BadInput(f"loss {loss}: intercept global is not supported, {why}; give fold or none")

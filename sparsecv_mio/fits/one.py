@@ -197,6 +197,8 @@ def export_one(
     if model.data.dataset.row_exposure is not None:
         raise BadInput("export: not supported with offset, because models of solvers have none; leave this option out")
     _check_adjusting(model.data, "export", "give loss squared")
+    if model.constraints.has_coefficient_bounds and not options.loss.is_quadratic:
+        raise BadInput(f"export: bounds on coefficients are not supported with loss {options.loss}; give loss squared")
     labels, constraints = model.data.names, model.constraints
     exported = export_model(model.problem, model.tau, path, labels=labels, constraints=constraints, piecewise=piecewise)
     offset, factor, missed = (number * model.unit for number in exported)
@@ -279,7 +281,7 @@ class _Model:
     def refit(self, outcome: Outcome, gamma: float) -> _FittedTask:
         """Return the model, refitted from the rows unless it has boxes."""
         support, data = np.asarray(outcome.incumbent, dtype=np.int64), self.data
-        if self.constraints.has_coefficient_bounds:
+        if self.constraints.has_coefficient_bounds and data.loss.is_quadratic:
             beta, source, columns = np.asarray(outcome.beta), data.dataset, data.columns[support]
             # fitted from the rows: if the fit is nearly perfect, moments have lost the digits of the objective
             ridge = ridge_weights(columns.tolist(), data.free, gamma)

@@ -352,8 +352,8 @@ def require_finite(lo: FloatArray, hi: FloatArray, backend: str) -> None:
     """
     if not (np.isfinite(lo).all() and np.isfinite(hi).all()):
         raise BadInput(
-            f"with this gamma the columns are collinear up to rounding, so {backend} has no valid big-M; "
-            "use a larger gamma, scaled columns or the native backend"
+            f"gamma is so small that the columns are collinear up to rounding and {backend} has no valid big-M; "
+            "use a larger gamma or the native backend"
         )
 
 
@@ -689,7 +689,7 @@ def fit_glm(problem: GlmProblem, support: tuple[int, ...]) -> GlmFit:
     """
     narrow = problem.select_columns(np.array(sorted(support), dtype=np.int64))
     start, blur = narrow.start(), np.zeros(narrow.first_coefficient + narrow.p)
-    rows = RefitRows(narrow.rows, narrow.y, narrow.v, narrow.penalty, narrow.loss)
+    rows = RefitRows(narrow.rows, narrow.y, narrow.v, narrow.penalty, narrow.loss, narrow.ends_of_point)
     theta, point = newton(rows, start, blur)
     _, drop = bound_distance_to_optimum(narrow.rows, point)
     intercept = float(theta[0]) if narrow.first_coefficient else 0.0

@@ -15,6 +15,11 @@ A free column is dropped in all children if the objectives of all supports with 
 free columns are sorted by the cost of dropping them in Newton's quadratic, the largest cost first. The t-th child
 includes the first t of these columns and drops the next one. With very many columns, the relaxation of a node starts at
 the point theta of the node, and no Hessian is factorised.
+
+**Bounds on coefficients.** The coefficient of a free column is in the interval of its bounds extended to 0, and c_j is
+the maximum of `G_j b - ridge_j b^2` over this interval. A node is closed if a point near its fit is the fit of one of
+its supports: bounds of 0 hold all but `most` coefficients at 0. All optimal supports of the node then have nearly the
+same fit. If intervals exclude 0, such a node is closed only after their columns are included or dropped.
 """
 
 from typing import NamedTuple
@@ -33,7 +38,16 @@ from sparsecv_mio.kernels.dense import (
     solve_lower,
     solve_upper,
 )
-from sparsecv_mio.kernels.glm_newton import Columns, evaluate, gram, hessian, pulls
+from sparsecv_mio.kernels.glm_newton import (
+    Columns,
+    clip_to_ends,
+    evaluate,
+    find_bounded_target,
+    gram,
+    hessian,
+    pulls,
+    take_columns,
+)
 from sparsecv_mio.kernels.jit import int_constant, njit
 from sparsecv_mio.kernels.k_support import largest
 from sparsecv_mio.kernels.node_relaxation import relax
@@ -48,6 +62,7 @@ MODEL_STEPS = int_constant(20)  # maximum steps of the relaxation of a quadratic
 MAX_MODEL_POINTS = 5  # maximum number of points of the relaxation of a node
 MIN_GAP_SHARE = 0.1  # minimum share of the gap, and of the nodes, that such points close to be used at every node
 NODES_BETWEEN_TRIES = 10  # otherwise they are used at one node in 10
+NODE_FIT_RTOL = 1e-13  # squared decrement, as a share of F, at which a point counts as the fit of a node
 POLISHES = 4  # maximum number of steps of the columns without ridge alone
 
 
@@ -102,7 +117,7 @@ class NodeFit(NamedTuple):
     Attributes
     ----------
     Z : Columns
-        Columns of the node.
+        Columns of the node; the intervals of free columns are extended to 0.
     inside : int
         Number of included columns with ridge; they follow the columns without ridge.
     penalty, size : (k,) arrays
@@ -174,7 +189,7 @@ def one_node(columns, inside, most, most_fits, point, bound):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _balance(Z, response, theta, state, first):
     """Move coefficients without ridge to where the slopes of the losses sum to about zero, and update the state."""
-    free, H, d = Columns(Z.W, Z.places[:first]), np.empty((first, first)), np.empty(first)
+    free, H, d = Columns(Z.W, Z.places[:first], Z.ends[:, :0].copy()), np.empty((first, first)), np.empty(first)
     for _ in range(POLISHES):
         settled = 1e-8 * pulls(free, response, state, d)
         curvatures(response, state, state.work)
@@ -233,23 +248,43 @@ def worth(response, state, g, total, region):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _costs(g, penalty, size, share, first, costs):
+def _cost_up_to(pull, ridge, low, high):
+    """Return an upper bound on `pull b - ridge b^2` for b in an interval."""
+    b = min(max(pull / (2.0 * ridge), low), high)
+    if not abs(b) < np.inf:  # a ridge of nearly 0
+        return np.inf
+    return b * (pull - ridge * b) + 8.0 * EPS * (abs(b * pull) + ridge * b * b)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _costs(g, penalty, size, share, ends, costs):
     """Fill the amounts that each column can subtract from a tangent bound."""
+    first = g.shape[0] - costs.shape[0]
     for a in range(costs.shape[0]):
-        most = abs(g[first + a]) + share * size[first + a]
-        costs[a] = most * most / (4.0 * penalty[first + a]) * (1.0 + 8.0 * EPS)
+        off, ridge = share * size[first + a], penalty[first + a]
+        most = abs(g[first + a]) + off
+        costs[a] = most * most / (4.0 * ridge) * (1.0 + 8.0 * EPS)
+        if ends.shape[1]:
+            low, high = ends[0, first + a], ends[1, first + a]
+            costs[a] = 0.0 if low <= 0.0 <= high else -np.inf
+            if high > 0.0:
+                costs[a] = max(costs[a], _cost_up_to(g[first + a] + off, ridge, max(low, 0.0), high))
+            if low < 0.0:
+                costs[a] = max(costs[a], _cost_up_to(g[first + a] - off, ridge, low, min(high, 0.0)))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def bound_supports(base, costs, inside, most, buffer, heap):
     """Return the bound of supports that have the first `inside` columns and up to `most` columns in all."""
-    taken, rest = 0.0, costs.shape[0] - inside
+    taken, total, rest = 0.0, 0.0, costs.shape[0] - inside
     for a in range(inside):
         taken += costs[a]
+        total += abs(costs[a])  # an interval that excludes 0 may have a negative cost
     for a in range(rest):
         buffer[a] = costs[inside + a]
-    taken += largest(buffer, rest, min(most - inside, rest), heap)
-    return base - taken - (costs.shape[0] + 8) * EPS * (abs(base) + taken)
+    more = largest(buffer, rest, min(most - inside, rest), heap)
+    taken, total = taken + more, total + more
+    return base - taken - (costs.shape[0] + 8) * EPS * (abs(base) + total)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -257,6 +292,16 @@ def _factor(fit):
     """Factor the Hessian of a node; return False if it is not positive definite."""
     fit.H[:, :] = fit.curved
     return cholesky_in_place(fit.H, fit.penalty.shape[0])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _may_close(fit, most):
+    """Return True if bounds of 0 hold coefficients at 0 such that at most `most` columns with ridge are not at 0."""
+    ends, first = fit.Z.ends, fit.theta.shape[0] - fit.costs.shape[0]
+    count = 0
+    for a in range(first + fit.inside, ends.shape[1]):
+        count += int(fit.theta[a] == 0.0 and (ends[0, a] == 0.0 or ends[1, a] == 0.0))
+    return 0 < count and fit.costs.shape[0] - count <= most
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -283,7 +328,9 @@ def settle(fit, response, region, wanted, level, known):
     state, g, d, ahead = new_state(n), np.empty(k), np.empty(k), np.empty(k)
     buffer, heap, now = np.empty(k), np.empty(k + 1), np.empty(k - first)
     bound, best_base, before, f, value = -np.inf, -np.inf, np.inf, np.inf, np.inf
-    made, fresh = known and wanted.factored and _factor(fit), False
+    is_bounded, target = Z.ends.shape[1] > 0, np.empty(k)
+    made, fresh = known and wanted.factored and (is_bounded or _factor(fit)), False
+    clip_to_ends(Z.ends, theta)
     for step in range(MAX_NODE_NEWTON_STEPS):
         f = evaluate(Z, response, penalty, theta, state)
         if made and not f <= value + 1e-9 * abs(value):
@@ -291,12 +338,13 @@ def settle(fit, response, region, wanted, level, known):
             for a in range(k):
                 d[a] *= 0.4 if fresh else 0.0
                 theta[a] = ahead[a] + d[a]
+            clip_to_ends(Z.ends, theta)
             continue
         value = f
         total = pulls(Z, response, state, g)
         for attempt in range(2):
             base, share = worth(response, state, g, total, region)
-            _costs(g, penalty, size, share, first, now)
+            _costs(g, penalty, size, share, Z.ends, now)
             b = bound_supports(base, now, inside, wanted.most, buffer, heap)
             if b > bound:
                 bound, best_base = b, base
@@ -312,27 +360,37 @@ def settle(fit, response, region, wanted, level, known):
         for again in range(2):
             if not made:
                 hessian(Z, response, penalty, state, curved)
-                if not (wanted.factored and _factor(fit)):
+                if not (wanted.factored and (is_bounded or _factor(fit))):
                     return bound, f, best_base
                 made, fresh = True, True
             else:
                 fresh = again == 1
             for a in range(k):
                 d[a] = g[a] - 2.0 * penalty[a] * theta[a]
-            solve_lower(H, d, k)
-            decrement = dot(d, d, k)
+            if is_bounded:
+                if not find_bounded_target(curved, d.copy(), theta, Z.ends, NODE_FIT_RTOL * abs(f), H, target):
+                    return bound, f, best_base
+                decrement = dot(d, target - theta, k)
+            else:
+                solve_lower(H, d, k)
+                decrement = dot(d, d, k)
             if fresh or decrement <= SLOW * before:
                 break
             made = False
         before = decrement
-        if (f <= level and decrement <= SPLIT_DECREMENT) or decrement <= 1e-13 * abs(f):
+        is_fit = decrement <= NODE_FIT_RTOL * abs(f)
+        if is_fit or (f <= level and decrement <= SPLIT_DECREMENT and not _may_close(fit, wanted.most)):
             break
-        solve_upper(H, d, k)
+        if is_bounded:
+            copy_vector(target - theta, d)
+        else:
+            solve_upper(H, d, k)
         length = 1.0 if decrement < 1.0 else 1.0 / (1.0 + 0.3 * np.sqrt(decrement))
         for a in range(k):
             d[a] *= length
             ahead[a] = theta[a]
-            theta[a] += d[a]
+            theta[a] = target[a] if is_bounded and length == 1.0 else theta[a] + d[a]
+        clip_to_ends(Z.ends, theta)
     return bound, f, best_base
 
 
@@ -419,7 +477,7 @@ def tighten(fit, response, region, wanted, level, bounds):
             _balance(Z, response, ahead, state, first)
             total = pulls(Z, response, state, g)
             part, share = worth(response, state, g, total, region)
-            _costs(g, penalty, size, share, first, now)
+            _costs(g, penalty, size, share, Z.ends, now)
             there = bound_supports(part, now, inside, wanted.most, buffer, heap)
             if there > here:
                 break
@@ -478,7 +536,11 @@ def process_nodes(rows, region, wanted, nodes, most_fits, found):
             for e in range(k):
                 curved[a, e] = above[depth - 1, place[own[a]], place[own[e]]]
         fits += 1
-        fit = NodeFit(Columns(rows.W, own), inside, ridge, size, theta, costs, curved, H)
+        Z, n_apart = take_columns(rows, own), 0
+        for a in range(first + inside, Z.ends.shape[1]):
+            n_apart += int(not Z.ends[0, a] <= 0.0 <= Z.ends[1, a])
+            Z.ends[0, a], Z.ends[1, a] = min(Z.ends[0, a], 0.0), max(Z.ends[1, a], 0.0)
+        fit = NodeFit(Z, inside, ridge, size, theta, costs, curved, H)
         bound, f, base = settle(fit, rows.response, region, wanted, level, depth > 0)
         if max(bound, nodes.bound[top]) > level:
             continue
@@ -489,23 +551,29 @@ def process_nodes(rows, region, wanted, nodes, most_fits, found):
                 closed += 1
                 continue
         bound = max(bound, nodes.bound[top])
-        if least <= c <= most:
+        closes = Z.ends.shape[1] > 0 and n_apart == 0 and (c <= most or (wanted.factored and _may_close(fit, most)))
+        if closes and c > most:
+            f = evaluate(Z, rows.response, ridge, theta, new_state(Z.W.shape[1]))
+        if closes or (n_apart == 0 and least <= c <= most):
             found[count] = False
             found[count][own] = True
             count += 1
             if wanted.falls and f < np.inf:
                 level = min(level, f * (1.0 + 1e-9))
-        if c > max(least, inside):
+        if c > max(least, inside) and not closes:
             for a in range(k if fits < most_fits else 0):
                 for e in range(k):
                     above[depth, place[own[a]], place[own[e]]] = curved[a, e]
-            top = _split(nodes, top, fit, wanted, (base, bound), level)
+            top = _split(rows, nodes, top, fit, wanted, (base, bound), level)
     return top, count, level
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _split(nodes, top, fit, wanted, bounds, level):
-    """Push the children of a node whose supports may have F up to a level; return the new top."""
+def _split(rows, nodes, top, fit, wanted, bounds, level):
+    """Push the children of a node whose supports may have F up to a level; return the new top.
+
+    If all columns may be included, only those whose intervals exclude 0 are.
+    """
     own, inside, theta, costs, H = fit.Z.places, fit.inside, fit.theta, fit.costs, fit.H
     (base, bound), depth = bounds, nodes.depth[top]
     least, most, factored, k, c = wanted.least, wanted.most, wanted.factored, own.shape[0], costs.shape[0]
@@ -531,13 +599,23 @@ def _split(nodes, top, fit, wanted, bounds, level):
         if not beside - costs[inside + a] * (1.0 + 8.0 * EPS) > level:  # else every support with it is above the level
             order[free] = a
             free += 1
-    last = min(free if free < c - inside else free - 1, most - inside)
+    n_dropped, last = free, min(free if free < c - inside else free - 1, most - inside)
+    if rows.ends.shape[1] and c <= most:
+        n_dropped = 0
+        for a in range(free):
+            j, e = own[first + inside + order[a]], order[a]
+            if not rows.ends[0, j] <= 0.0 <= rows.ends[1, j]:
+                for b in range(a, n_dropped, -1):
+                    order[b] = order[b - 1]
+                order[n_dropped] = e
+                n_dropped += 1
+        last = n_dropped
     for t in range(last, -1, -1):
-        at, number = first + inside + order[t] if t < free else -1, inside
+        at, number = first + inside + order[t] if t < n_dropped else -1, inside
         copy_vector(costs[:inside], kept)
         chosen = inside + t
         for a in range(free if chosen < most else t):
-            if a != t:
+            if a != t or at < 0:
                 nodes.columns[top, number] = own[first + inside + order[a]]
                 kept[number] = costs[inside + order[a]]
                 number += 1

@@ -12,6 +12,11 @@ radius rho. If `rho >= 2 delta / kappa`, the optimum is within rho of the centre
 
 Columns that are equal up to sign have the same coefficient: m of them with ridge r are equivalent to one column with
 ridge r / m.
+
+**Bounds on coefficients.** For points theta and t within the bounds, `g'(t - theta)` is at least the same product with
+a projected gradient: an entry counts as 0 if the coefficient is at a bound and the entry keeps it there. With the
+projected gradient, the ball contains the minimiser within the bounds, and the lower bound holds for its F. Newton's
+method steps to the minimum of the quadratic within the bounds, by active sets.
 """
 
 from typing import NamedTuple
@@ -22,6 +27,7 @@ from sparsecv_mio.kernels.dense import (
     EPS,
     add_multiple,
     cholesky_in_place,
+    cholesky_solve,
     copy_vector,
     dot,
     invert_lower,
@@ -39,6 +45,7 @@ PROOF_DECREMENTS = 0.3, 1e-3, 0.0  # squared decrements at which F is tested aga
 TIGHT = 1e-13  # distance of bounds, as a share of F and in addition to rounding, above which more steps are taken
 LARGEST_DOUBT = 0.1  # maximum relative rounding of the Hessian for any proof
 MAX_RADII = 60  # maximum number of radii tried
+MAX_ACTIVE_SETS = 6  # maximum number of active sets of a step within bounds, for each coefficient
 SUMMED_ROWS = 64  # rows whose losses are summed before they are added to the other sums
 PART = 32 * SUMMED_ROWS  # rows that are processed together, so that their numbers stay in the cache
 BY_BLAS = 24  # minimum number of coefficients for which the Hessian is computed by a matrix product
@@ -62,6 +69,8 @@ class Rows(NamedTuple):
         Number of intercepts, 1 or 0; an intercept comes first.
     origin : float
         Intercept of the fit without columns.
+    ends : (2, first + p) array
+        Lower and upper bounds on coefficients; (2, 0) if there are none. With bounds, no column is a copy.
     """
 
     W: np.ndarray
@@ -70,6 +79,7 @@ class Rows(NamedTuple):
     copy_of: np.ndarray
     first: int
     origin: float
+    ends: np.ndarray = np.empty((2, 0))
 
 
 class Columns(NamedTuple):
@@ -81,10 +91,13 @@ class Columns(NamedTuple):
         Rows, as columns.
     places : (k,) int array
         Positions of the columns.
+    ends : (2, k) array
+        Lower and upper bounds on coefficients; (2, 0) if there are none.
     """
 
     W: np.ndarray
     places: np.ndarray
+    ends: np.ndarray = np.empty((2, 0))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -99,6 +112,89 @@ def worst_ratio(t):
     if t < 1e-3:
         return 1.0 - t / 3.0
     return 2.0 * (np.expm1(-t) + t) / (t * t) * (1.0 - 1e-11)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def take_columns(rows, places):
+    """Return some columns of rows, with their bounds."""
+    ends = np.empty((2, places.shape[0] if rows.ends.shape[1] else 0))
+    for a in range(ends.shape[1]):
+        ends[0, a], ends[1, a] = rows.ends[0, places[a]], rows.ends[1, places[a]]
+    return Columns(rows.W, places, ends)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def clip_to_ends(ends, theta):
+    """Move coefficients to the nearest point within their bounds."""
+    for a in range(ends.shape[1]):
+        theta[a] = min(max(theta[a], ends[0, a]), ends[1, a])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def find_bounded_target(curved, slope, theta, ends, least, H, target):
+    """Fill `target` with the minimum of a quadratic within bounds, by active sets; False if rounding prevents it.
+
+    Parameters
+    ----------
+    curved : (k, k) array
+        Hessian of the quadratic.
+    slope : (k,) array
+        Negative gradient at theta, overwritten by that at the target.
+    theta : (k,) array
+        Point within the bounds.
+    ends : (2, k) array
+        Bounds.
+    least : float
+        A coefficient leaves its bound only if this alone, by the diagonal, lowers the quadratic by half of `least`.
+    H : (k, k) array
+        Array to fill with the factor of the Hessian of the coefficients off their bounds; other entries are diagonal.
+    target : (k,) array
+        Array to fill.
+    """
+    k = theta.shape[0]
+    fixed, p, releases = np.empty(k, dtype=np.bool_), np.empty(k), True
+    copy_vector(theta, target)
+    for count in range(MAX_ACTIVE_SETS * (k + 1)):
+        n_released = 0
+        for a in range(k if releases else 0):
+            below, above = target[a] <= ends[0, a], target[a] >= ends[1, a]
+            is_kept = (below and slope[a] <= 0.0) or (above and slope[a] >= 0.0)
+            is_kept |= (below or above) and slope[a] * slope[a] <= least * curved[a, a]
+            n_released += int(fixed[a] and not is_kept)
+            fixed[a] = is_kept
+        if releases and n_released == 0 and count > 0:
+            return True
+        for a in range(k):
+            for b in range(k):
+                H[a, b] = 0.0 if a != b and (fixed[a] or fixed[b]) else curved[a, b]
+            p[a] = 0.0 if fixed[a] else slope[a]
+        if not cholesky_in_place(H, k):
+            return False
+        cholesky_solve(H, p, k)
+        share, stop = 1.0, -1
+        for a in range(k):
+            room = abs((ends[1, a] if p[a] > 0.0 else ends[0, a]) - target[a])
+            if not fixed[a] and room < share * abs(p[a]):
+                share, stop = room / abs(p[a]), a
+        for a in range(k):
+            target[a] += share * p[a]
+            for b in range(k):
+                slope[a] -= share * curved[a, b] * p[b]
+        releases = stop < 0
+        if stop >= 0:
+            fixed[stop], target[stop] = True, ends[1, stop] if p[stop] > 0.0 else ends[0, stop]
+        clip_to_ends(ends, target)
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _project_gradient(ends, theta, g, noise):
+    """Leave in a gradient what may lower F within the bounds, with its rounding, for coefficients at a bound."""
+    for a in range(ends.shape[1]):
+        below, above = theta[a] <= ends[0, a], theta[a] >= ends[1, a]
+        if below or above:
+            down, up = 0.0 if below else max(g[a] + noise[a], 0.0), 0.0 if above else min(g[a] - noise[a], 0.0)
+            g[a], noise[a] = down + up, 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -250,23 +346,34 @@ def newton(Z, response, penalty, theta, near, bar, close):
     bar, close : float, float
         Early end: at a squared decrement up to `close`, if the point may prove that the minimum is above `bar`.
     """
-    k, n = Z.places.shape[0], Z.W.shape[1]
+    k, n, is_bounded = Z.places.shape[0], Z.W.shape[1], Z.ends.shape[1] > 0
     state = new_state(n)
+    clip_to_ends(Z.ends, theta)
     f = evaluate(Z, response, penalty, theta, state)
     d, H, ahead, last = np.empty(k), np.empty((k, k)), np.empty(k), np.inf
+    target, curved = np.empty(k), np.empty((k if is_bounded else 0, k))
     for _ in range(MAX_NEWTON_STEPS if k else 0):
         gradient(Z, response, penalty, theta, state, d)
         hessian(Z, response, penalty, state, H)
-        if not cholesky_in_place(H, k):
-            break
-        solve_lower(H, d, k)
-        decrement = dot(d, d, k)
+        if is_bounded:
+            curved[:, :] = H
+            if not find_bounded_target(curved, -d, theta, Z.ends, near * f, H, target):
+                break
+            decrement = dot(d, theta - target, k)
+        else:
+            if not cholesky_in_place(H, k):
+                break
+            solve_lower(H, d, k)
+            decrement = dot(d, d, k)
         if decrement <= close and f - decrement > bar:
             break
-        solve_upper(H, d, k)
+        if is_bounded:
+            copy_vector(theta - target, d)
+        else:
+            solve_upper(H, d, k)
         step = 1.0
         while step > 1e-12:
-            copy_vector(theta - step * d, ahead)
+            copy_vector(target if is_bounded and step == 1.0 else theta - step * d, ahead)
             value = evaluate(Z, response, penalty, ahead, state)
             if value <= f - 1e-4 * step * decrement or (decrement < STALLED * f and value <= f * (1.0 + 1e-13)):
                 break
@@ -275,13 +382,16 @@ def newton(Z, response, penalty, theta, near, bar, close):
             break
         while step >= 1.0 and decrement > FAR_OFF * f:  # with separable classes a step moves margins by 1 of hundreds
             copy_vector(theta - 2.0 * step * d, ahead)
+            clip_to_ends(Z.ends, ahead)
             farther = evaluate(Z, response, penalty, ahead, state)
             if not farther < value:
-                copy_vector(theta - step * d, ahead)
+                copy_vector(target if is_bounded and step == 1.0 else theta - step * d, ahead)
+                clip_to_ends(Z.ends, ahead)
                 evaluate(Z, response, penalty, ahead, state)
                 break
             step, value = 2.0 * step, farther
         copy_vector(ahead, theta)
+        clip_to_ends(Z.ends, theta)
         f = value
         if decrement <= near * f or 0.5 * last < decrement < STALLED * f:
             break
@@ -401,7 +511,8 @@ def bound_minimum(Z, response, penalty, theta):
     Parameters
     ----------
     Z, response, penalty, theta
-        Data and point, as in `newton`; theta is any point, and the bounds are good if it is nearly the optimum.
+        Data and point, as in `newton`; theta is any point within the bounds on coefficients, and the results are good
+        if it is nearly the optimum.
 
     Returns
     -------
@@ -413,6 +524,7 @@ def bound_minimum(Z, response, penalty, theta):
     k, n = Z.places.shape[0], Z.W.shape[1]
     state, noise = new_state(n), np.empty(k)
     value, off, doubt, g, inverse = factor(Z, response, penalty, theta, state, noise)
+    _project_gradient(Z.ends, theta, g, noise)
     if k == 0:
         return value + off, max(value - off, 0.0), 0.0
     if not doubt < np.inf:
@@ -490,7 +602,7 @@ def refit(rows, masks, points, bar, sure, ends):
     lower, upper, radius = ends
     for row in range(masks.shape[0]):
         places, penalty = merge_copies(rows, masks[row])
-        Z = Columns(rows.W, places)
+        Z = take_columns(rows, places)
         theta, start = np.empty(places.shape[0]), np.zeros(places.shape[0])
         for a in range(places.shape[0]):
             theta[a] = points[row, places[a]]
@@ -531,7 +643,7 @@ def decisions(rows, masks, points, radii, outside, ends):
     for row in range(masks.shape[0]):
         places, penalty = merge_copies(rows, masks[row])
         k = places.shape[0]
-        Z, theta, out, count = Columns(rows.W, places), np.empty(k), np.zeros((k, m)), np.zeros(k)
+        Z, theta, out, count = take_columns(rows, places), np.empty(k), np.zeros((k, m)), np.zeros(k)
         for a in range(k):
             theta[a] = points[row, places[a]]
         size[:] = abs(theta[0]) if first else 0.0
@@ -551,7 +663,7 @@ def decisions(rows, masks, points, radii, outside, ends):
             for i in range(m):
                 out[a, i] /= count[a]
         _, _, doubt, _, inverse = factor(Z, rows.response, penalty, theta, state, np.empty(k))
-        fill_squared_lengths(inverse, Columns(out, np.arange(k)), length)
+        fill_squared_lengths(inverse, Columns(out, np.arange(k), np.empty((2, 0))), length)
         for i in range(m):
             middle, half = 0.0, (k + most + 8.0) * EPS * size[i]
             for a in range(k):

@@ -486,7 +486,7 @@ def _refit_without_rows(whole, rows, margins, scratch):
     upper, lower, radius = bound_minimum(Z, response, whole.penalty, theta)
     _, _, doubt, _, inverse = factor(Z, response, whole.penalty, theta, state, noises)
     reach, widest = np.empty(b), 0.0
-    fill_squared_lengths(inverse, Columns(outside, np.arange(k)), reach)
+    fill_squared_lengths(inverse, Columns(outside, np.arange(k), Z.ends), reach)
     for i in range(b):
         size, half = 0.0, np.inf
         held[i] = 0.0

@@ -62,6 +62,8 @@ class GlmProblem:
         True if the model has an unpenalised intercept `a`.
     loss : RowLoss
         Row loss.
+    ends : (2, p) array, optional
+        Lower and upper bounds on the coefficients of the columns of a support.
 
     Examples
     --------
@@ -78,6 +80,7 @@ class GlmProblem:
     gamma: float
     intercept: bool = True
     loss: RowLoss = LOG_LOSS
+    ends: FloatArray | None = None
 
     def __post_init__(self) -> None:
         self.loss.check(self.y[self.v > 0.0], self.intercept)
@@ -117,6 +120,13 @@ class GlmProblem:
         return np.concatenate([np.zeros(self.first_coefficient), self.ridge])
 
     @property
+    def ends_of_point(self) -> FloatArray | None:
+        """(2, first + p) bounds on the intercept, which has none, and on the coefficients; None without bounds."""
+        if self.ends is None:
+            return None
+        return np.column_stack([np.full((2, self.first_coefficient), [[-np.inf], [np.inf]]), self.ends])
+
+    @property
     def signs(self) -> FloatArray:
         """(n,) signs that turn the products of rows with theta into margins."""
         return self.loss.signs(self.y)
@@ -130,7 +140,8 @@ class GlmProblem:
         """Return the problem restricted to some columns."""
         if np.array_equal(columns, np.arange(self.p)):
             return self
-        return replace(self, X=prepend_ones(self.X, columns)[1:].T, weight=self.weight[columns])
+        ends = None if self.ends is None else self.ends[:, columns]
+        return replace(self, X=prepend_ones(self.X, columns)[1:].T, weight=self.weight[columns], ends=ends)
 
     def with_gamma(self, gamma: float) -> GlmProblem:
         """Return the problem with another gamma."""
@@ -164,11 +175,8 @@ class GlmProblem:
                 here = slice(begin, begin + step)
                 W[self.first_coefficient :, here] = centring.rows(self.X[weighted[here]]).T
         v = W[0] if self.intercept and np.all(v == 1.0) else v
-        return (
-            replace(self, X=W[self.first_coefficient :].T, y=y, v=v, weight=self.weight / centring.unit**2),
-            W,
-            centring,
-        )
+        weight, ends = self.weight / centring.unit**2, None if self.ends is None else self.ends * centring.unit
+        return replace(self, X=W[self.first_coefficient :].T, y=y, v=v, weight=weight, ends=ends), W, centring
 
     @property
     def rows_at_once(self) -> int:

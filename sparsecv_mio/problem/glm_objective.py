@@ -7,6 +7,8 @@ logistic loss `l_i(t) = log(1 + exp(-y_i t))` with y_i = -1 or 1 (0 and 1 in the
 of S, the intercept `a` is free (`fold`) or 0 (`none`), and s_j is the scale of column j as in `problem.objective`. The
 held-out error of a fold is the sum of `w_i l_i(m_i)` over its rows, with m_i the linear predictor of row i at the fit
 without the fold. The CV error h is the sum of the held-out errors of all folds divided by the sum of the weights.
+With bounds on coefficients, each b_j of S is within its bounds. A fit within bounds finds the coefficients at their
+bounds by active sets, each with a fit of the other coefficients.
 
 Tests compare every other computation for these losses with this module, and `sparsecv verify` uses no other definition.
 Each Newton step is computed by an orthogonal factorisation of the rows, from a gradient in long precision. The module
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -154,7 +157,7 @@ def fit_of_data(
         Options `scale` ("length", "variance", "none") and `intercept` ("fold", "none"). `rows` are the training rows,
         all by default; scales always use all rows. `near` requests only a point near the minimum, whose objective
         exceeds the minimum by at most the square of its decrement. `start` is a model of the same rows from which to
-        start.
+        start. `ends` are (2, s) lower and upper bounds of the coefficients, in units of the file.
 
     Examples
     --------
@@ -181,13 +184,17 @@ def fit_of_data(
     theta, start = np.zeros(Z.shape[1]), how.get("start")
     if first:
         theta[0] = by_row.origin(y, w)
-    begin = theta if start is None else _begin(start, columns, unit)
-    close = _minimise(Z, y, w, ridge, by_row, begin, quick=True) if first else None
+    begin, ends = theta if start is None else _begin(start, columns, unit), how.get("ends")
+    minimise: Callable[..., Minimum | None] = partial(_minimise, Z, y, w, ridge, by_row)
+    if ends is not None:
+        in_units = np.column_stack([np.full((2, first), [[-np.inf], [np.inf]]), np.asarray(ends) * unit])
+        minimise = partial(_minimise_within, Z, y, w, ridge, by_row, ends=in_units)
+    close = minimise(theta=begin, quick=True) if first else None
     minimum = close if how.get("near") else None
-    minimum = minimum or _minimise(Z, y, w, ridge, by_row, theta if close is None else close[0], quick=False)
+    minimum = minimum or minimise(theta=theta if close is None else close[0], quick=False)
     assert minimum is not None  # always true unless `quick`
     theta, objective, decrement, inverse = minimum
-    beta = theta[first:] / unit
+    beta = theta[first:] / unit if ends is None else np.clip(theta[first:] / unit, *ends)
     level = float(theta[0]) if first else 0.0
     return GlmModel(
         tuple(columns.tolist()), beta, level - float(center @ beta), objective, center, unit, theta, decrement,
@@ -236,9 +243,10 @@ def _search_along_step(
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _minimise(
-    Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, loss: RowLoss, theta: FloatArray, quick: bool
-) -> Minimum | None:
-    """Return the minimum by Newton's method with step halving.
+    Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, loss: RowLoss, theta: FloatArray, quick: bool,
+    moves: Sequence[int] | slice = slice(None),
+) -> Minimum | None:  # fmt: skip
+    """Return the minimum over the coefficients at the positions `moves` by Newton's method with step halving.
 
     With `quick`, the method stops at `NEAR_MINIMUM` and returns None if the result is uncertain; it uses double
     precision and needs an intercept. Otherwise the gradient is summed in long precision: without an intercept, columns
@@ -251,16 +259,19 @@ def _minimise(
         margins, shrunk = signs * (Z @ fine), ridge * fine
         return fine, margins, float(w @ loss.losses(margins, y) + shrunk @ shrunk)
 
-    (fine, margins, value), decrement, rises, inverse = objective(theta), 0.0, 0, np.zeros((len(theta), len(theta)))
-    for _ in range(MOST_STEPS if len(theta) else 0):
+    size, columns = len(ridge[moves]), Z[:, moves]
+    (fine, margins, value), decrement, rises, inverse = objective(theta), 0.0, 0, np.zeros((size, size))
+    for _ in range(MOST_STEPS if size else 0):
         slope = 2.0 * ridge * ridge * fine - loss.negative_gradient(margins, y, w * signs) @ Z
-        back = (_quick_root if quick else _root)(Z, np.sqrt(loss.curvatures(margins, y, w)).astype(np.float64), ridge)
+        bent = np.sqrt(loss.curvatures(margins, y, w)).astype(np.float64)
+        back = (_quick_root if quick else _root)(columns, bent, ridge[moves])
         if back is None:
             return None
-        inverse, along = back @ back.T, back.T @ slope.astype(np.float64)
-        before, step, decrement = decrement, -back @ along, float(np.linalg.norm(along))
+        inverse, along = back @ back.T, back.T @ slope[moves].astype(np.float64)
+        before, step, decrement = decrement, np.zeros(len(theta)), float(np.linalg.norm(along))
+        step[moves] = -back @ along
         near = quick and decrement * decrement <= NEAR_MINIMUM * value
-        if near and decrement * np.linalg.norm(Z @ back, axis=1).max() <= SHORT_MOVE:
+        if near and decrement * np.linalg.norm(columns @ back, axis=1).max() <= SHORT_MOVE:
             off = loss.roundings(margins, y, 4.0 * ROUNDING * (np.abs(Z) @ np.abs(theta)), ROUNDING)
             return (theta, value, decrement, inverse) if w @ off <= OBJECTIVE_RTOL * value else None
         descent = _search_along_step(objective, theta, value, step, decrement)
@@ -271,6 +282,51 @@ def _minimise(
         if rises == RISES or decrement * decrement <= FIT_SETTLED * value:
             break
     return None if quick else (theta, value, decrement, inverse)
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def _minimise_within(
+    Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, loss: RowLoss, theta: FloatArray, quick: bool,
+    ends: FloatArray,
+) -> Minimum | None:  # fmt: skip
+    """Return the minimum within bounds, by `_minimise` on faces of the box.
+
+    At first, all coefficients that leave the box are set to their bounds, while this lowers the objective. Then a step
+    to the minimum of a face ends at the first bound, and the coefficient that its bound keeps most from lowering the
+    objective is released. Entries of the gradient that bounds outweigh do not count in the decrement.
+    """
+
+    def objective(at: FloatArray) -> float:
+        fine = at.astype(np.longdouble)
+        return float(w @ loss.losses(signs * (Z @ fine), y) + (ridge * fine) @ (ridge * fine))
+
+    (low, high), signs, is_first = ends, loss.signs(y), True
+    theta, is_fixed = np.clip(theta, low, high), low == high
+    for _ in range(MOST_STEPS):
+        minimum = _minimise(Z, y, w, ridge, loss, theta, quick, np.flatnonzero(~is_fixed).tolist())
+        if minimum is None:
+            return None
+        target = np.where(is_fixed, theta, minimum[0])
+        is_outside = (target < low) | (target > high)
+        if is_outside.any():
+            end = np.where(target < low, low, high)
+            shares = np.where(is_outside, (end - theta) / np.where(is_outside, target - theta, 1.0), 1.0)
+            is_first = is_first and objective(np.clip(target, low, high)) <= objective(theta)
+            stops = is_outside & (is_first | (shares <= shares.min()))
+            ahead = target if is_first else theta + shares.min() * (target - theta)
+            theta, is_fixed = np.where(stops, end, np.clip(ahead, low, high)), is_fixed | stops
+            continue
+        theta, is_first, fine = target, False, target.astype(np.longdouble)
+        margins = signs * (Z @ fine)
+        slope = (2.0 * ridge * ridge * fine - loss.negative_gradient(margins, y, w * signs) @ Z).astype(np.float64)
+        inward = np.where(is_fixed & (low < high), np.where(theta <= low, -slope, slope), 0.0)
+        inward -= 4.0 * ROUNDING * (np.abs(Z).T @ loss.gradient_scale(margins, y, w).astype(np.float64))
+        if not np.any(inward > 0.0):
+            break
+        is_fixed[int(np.argmax(inward))] = False
+    back = _root(Z, np.sqrt(loss.curvatures(margins, y, w)).astype(np.float64), ridge)
+    slope = np.where(((theta <= low) & (slope >= 0.0)) | ((theta >= high) & (slope <= 0.0)), 0.0, slope)
+    return theta, objective(theta), float(np.linalg.norm(back.T @ slope)), back @ back.T
 
 
 def _root(Z: FloatArray, bent: FloatArray, ridge: FloatArray) -> FloatArray:

@@ -6,7 +6,8 @@ F is minimised by Newton's method with step halving; v_i are the features of row
 the gradient and H the Hessian at the last point. The optimum lies within a distance `rho` of this point in the norm of
 H (docs/theory/glm.md, section 2). Between the last point and the optimum, the margin of a row z therefore changes by at
 most `rho sqrt(z'H^{-1}z)`, and the objective by at most `delta^2 / (2 kappa)`. Here `delta^2 = g'H^{-1}g`, and kappa is
-a number near 1 (`kernels/glm_newton`). Bounds on rounding errors are added to delta.
+a number near 1 (`kernels/glm_newton`). Bounds on rounding errors are added to delta. If coefficients have bounds, g is
+projected as in that kernel.
 
 The module uses plain numpy, so that the thread that waits for a search can call it without loading kernels. For
 squared-error loss, `refit_rows` calls `refit_squares`.
@@ -50,11 +51,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dsyrk
-from scipy.linalg.lapack import dposv
+from scipy.linalg.lapack import dposv, dpotrf
 
 from sparsecv_mio.arrays import CACHED_ROWS, FINE, LONG, BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -83,13 +86,14 @@ REFIT_DOUBT = 0.1  # maximum relative rounding error of the Hessian
 
 @dataclass(frozen=True, eq=False)
 class RefitRows:
-    """Rows Z (n, k) of a fit, with targets, weights, the ridge weights of the columns and the loss."""
+    """Rows Z (n, k) of a fit, with targets, weights, ridge weights, the loss, and (2, k) bounds on coefficients."""
 
     Z: FloatArray
     y: FloatArray
     w: FloatArray
     penalty: FloatArray
     loss: RowLoss
+    ends: FloatArray | None = None
 
     def blocks(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
         """Yield blocks of rows with their signs multiplied in, targets and weights, without copying all rows."""
@@ -219,11 +223,14 @@ def _training(
 ) -> tuple[RefitRows, FloatArray, IntArray]:
     """Return the training rows of a fit, its initial point, and the positions of coefficients of constant columns.
 
-    With an intercept, these coefficients are exactly 0.
+    With an intercept, these coefficients are exactly 0, or at the nearest bound.
     """
     first = int(data.has_intercept)
     penalty = np.append(np.zeros(first), gamma / 2.0 * data.weight_of(rows)[support])
-    training = RefitRows(*make_design_rows(data, rows, support, first), penalty, row_loss(data.loss))
+    ends = None
+    if data.coefficient_bounds is not None:
+        ends = np.column_stack([np.full((2, first), [[-np.inf], [np.inf]]), np.array(data.support_bounds(support))])
+    training = RefitRows(*make_design_rows(data, rows, support, first), penalty, row_loss(data.loss), ends)
     theta, flat = np.zeros(len(penalty)), np.zeros(0, dtype=np.int64)
     if first:
         flat = first + np.flatnonzero(np.isin(support, find_constant_columns(data, np.arange(data.n)[rows], support)))
@@ -267,6 +274,7 @@ def fit_roughly(
     is_expired : callable
         Function that is called between steps; True ends the method.
     """
+    theta = _clip(rows, theta)
     penalty, loss, value = rows.penalty, rows.loss, _value(rows, theta)
     for _ in range(NEWTON_STEPS if len(theta) else 0):
         gradient, H = 2.0 * penalty * theta, np.diag(2.0 * penalty)
@@ -275,6 +283,11 @@ def fit_roughly(
             gradient -= signed.T @ loss.negative_gradient(margins, y, w)
             H += dsyrk(1.0, signed.T * np.sqrt(loss.curvatures(margins, y, w)))
         _, step, failed = dposv(H, -gradient)
+        target = None
+        if not (failed or rows.ends is None):
+            root = np.triu(dpotrf(H)[0])
+            target = find_bounded_target(root, -gradient, theta, rows.ends, near * value)
+            step = target - theta
         decrement, length = -float(gradient @ step), 1.0
         if failed or not decrement > near * value or is_expired():
             break
@@ -284,15 +297,76 @@ def fit_roughly(
             break
         if decrement > FAR_OFF * value:
             length = _longer(rows, theta, step, length)
-        theta = theta + length * step
+        theta = _move(rows, theta, step, length, target)
         value = _value(rows, theta)
     return theta
 
 
+def find_bounded_target(
+    root: FloatArray, slope: FloatArray, theta: FloatArray, ends: FloatArray, least: float
+) -> FloatArray:
+    """Return the minimum of a quadratic within bounds by active sets: the twin of the kernel with this name.
+
+    Parameters
+    ----------
+    root : (k, k) array
+        Upper triangular factor R of the Hessian R'R.
+    slope : (k,) array
+        Negative gradient at theta.
+    theta : (k,) array
+        Point within the bounds.
+    ends : (2, k) array
+        Bounds.
+    least : float
+        A coefficient leaves its bound only if this alone, by the diagonal, lowers the quadratic by half of `least`.
+
+    Examples
+    --------
+    >>> ends = np.array([[-np.inf, 0.0], [np.inf, 1.0]])
+    >>> find_bounded_target(np.eye(2), np.array([3.0, 4.0]), np.zeros(2), ends, 0.0).tolist()
+    [3.0, 1.0]
+    """
+    target, releases, fixed = theta.copy(), True, np.zeros(len(theta), dtype=np.bool_)
+    for count in range(NEWTON_STEPS):
+        if releases:
+            below, above = target <= ends[0], target >= ends[1]
+            keeps = (below & (slope <= 0.0)) | (above & (slope >= 0.0))
+            keeps |= (below | above) & (slope**2 <= least * np.einsum("ij,ij->j", root, root))
+            if count and not np.any(fixed & ~keeps):
+                break
+            fixed = keeps
+        free = np.flatnonzero(~fixed)
+        own = np.linalg.qr(root[:, free], mode="r")
+        step = np.zeros(len(theta))
+        step[free] = solve_triangular(own, solve_triangular(own, slope[free], trans=1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = np.where(
+                step != 0.0, np.abs(np.where(step > 0.0, ends[1], ends[0]) - target) / np.abs(step), np.inf
+            )
+        stop = int(np.argmin(shares)) if len(shares) else 0
+        releases = not (len(shares) and shares[stop] < 1.0)
+        share = 1.0 if releases else shares[stop]
+        target, slope = target + share * step, slope - share * (root.T @ (root @ step))
+        if not releases:
+            fixed[stop], target[stop] = True, ends[int(step[stop] > 0.0), stop]
+        target = np.clip(target, *ends)
+    return target
+
+
+def _clip(rows: RefitRows, theta: Any) -> Any:
+    """Return the nearest point within the bounds."""
+    return theta if rows.ends is None else np.clip(theta, *rows.ends)
+
+
+def _move(rows: RefitRows, theta: Any, step: Any, length: float, target: FloatArray | None = None) -> Any:
+    """Return the point after a step, within the bounds; `target` is the exact point of the whole step, if known."""
+    return target if target is not None and length == 1.0 else _clip(rows, theta + length * step)
+
+
 def _longer(rows: RefitRows, theta: NDArray[np.floating], step: FloatArray, length: float) -> float:
     """Double the step length while F falls: for nearly separated classes a step moves margins by only 1."""
-    value = _value(rows, theta + length * step)
-    while (farther := _value(rows, theta + 2.0 * length * step)) < value:
+    value = _value(rows, _move(rows, theta, step, length))
+    while (farther := _value(rows, _move(rows, theta, step, 2.0 * length))) < value:
         length, value = 2.0 * length, farther
     return length
 
@@ -308,6 +382,8 @@ class _LongPoint:
     """F at a point with gradient g and Hessian H: `|root z|^2` bounds `z'H^{-1}z`, and exceeds it by little.
 
     If `sound`, the error of `along = root g` is at most `along_off` in length, and that of `value` at most `value_off`.
+    With bounds, g is projected, and the quadratic of F has its minimum within them at `target`. A whole step lowers the
+    quadratic by at least half of `fall`.
     """
 
     value: float
@@ -316,11 +392,17 @@ class _LongPoint:
     along: FloatArray
     along_off: float
     sound: bool
+    fall: float
+    target: FloatArray | None = None
 
     @property
     def decrement(self) -> float:
         """Length of `along`: F exceeds its minimum by about half its square."""
         return float(np.linalg.norm(self.along))
+
+    def step(self, theta: FloatArray) -> FloatArray:
+        """Return the step from theta to the minimum of the quadratic."""
+        return -self.root.T @ self.along if self.target is None else self.target - theta
 
 
 def _evaluate_point(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _LongPoint:
@@ -353,7 +435,7 @@ def _evaluate_point(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _Lo
         A = np.array(np.linalg.qr(np.vstack([A, scaled]), mode="r")) if k and np.isfinite(scaled).all() else A + np.inf
     value, D = float(long_value + penalty @ fine**2), np.sqrt(D)
     off = 1.01 * float(long_off) + ((n + k + 12) * FINE + ROUNDING) * value
-    unknown = _LongPoint(value, off, np.zeros((k, k)), np.zeros(k), np.inf if k else 0.0, sound=not k)
+    unknown = _LongPoint(value, off, np.zeros((k, k)), np.zeros(k), np.inf if k else 0.0, sound=not k, fall=0.0)
     if not k or not np.all((D > 0.0) & np.isfinite(D) & np.isfinite(A)):
         return unknown
     try:
@@ -368,23 +450,30 @@ def _evaluate_point(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _Lo
     g = (ridge - pull).astype(np.float64)
     g_off += ROUNDING * blur * weighted_sum + FINE * np.abs(ridge).astype(np.float64) + ROUNDING * np.abs(g)
     along_off = 1.2 * float(np.sqrt(loose)) + float(np.linalg.norm(np.abs(root) @ g_off))
-    return _LongPoint(value, off, root, root @ g, along_off, sound)
+    if rows.ends is None:
+        along = root @ g
+        return _LongPoint(value, off, root, along, along_off, sound, float(np.linalg.norm(along)) ** 2)
+    target = find_bounded_target(A, -g, theta, rows.ends, REFIT_ENOUGH * REFIT_ENOUGH * value)
+    fall = float(g @ (theta - target))
+    keeps = ((theta <= rows.ends[0]) & (g >= 0.0)) | ((theta >= rows.ends[1]) & (g <= 0.0))
+    return _LongPoint(value, off, root, root @ np.where(keeps, 0.0, g), along_off, sound, fall, target)
 
 
 def newton(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> tuple[FloatArray, _LongPoint]:
     """Return the result of Newton's method with step halving, and F with its derivatives there."""
+    theta = _clip(rows, theta)
     point, last = _evaluate_point(rows, theta, blur), np.inf
     nowhere = not theta[rows.penalty > 0.0].any()  # the ridge may be so large that no step changes a digit of F
     for count in range(NEWTON_STEPS if len(theta) else 0):
-        square = point.decrement**2
+        square = point.fall
         if (count or not nowhere) and (
             square <= REFIT_ENOUGH * REFIT_ENOUGH * point.value
             or (square < REFIT_SETTLED * point.value and square > last / 2.0)
         ):
             break  # far below, or rounding: for nearly separated rows a step removes only 1 - 1/e
-        step, length = -point.root.T @ point.along, 1.0
+        step, length = point.step(theta), 1.0
         for _ in range(HALVINGS):
-            ahead = theta + length * step
+            ahead = _move(rows, theta, step, length, point.target)
             there = _value(rows, ahead.astype(LONG))
             settled = square < REFIT_SETTLED * point.value and there <= point.value * (1.0 + 1e-13)
             if settled or there <= point.value - 1e-4 * length * square:
@@ -393,7 +482,7 @@ def newton(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> tuple[FloatA
         else:
             break
         if length == 1.0 and square > FAR_OFF * point.value:
-            ahead = theta + _longer(rows, theta.astype(LONG), step, length) * step
+            ahead = _move(rows, theta, step, _longer(rows, theta.astype(LONG), step, length), point.target)
         theta, point, last = ahead, _evaluate_point(rows, ahead, blur), square
     return theta, point
 

@@ -150,13 +150,13 @@ def format_setting(value: Any) -> str:
     return (",".join(value) or "none") if isinstance(value, tuple) else str(value)
 
 
-ONLY_FORCING = "other losses support only force_in, force_out, adjust and count"
+NO_OTHER = "other losses support only force_in, force_out, adjust, count and bounds on coefficients"
 
 QUADRATIC = tuple(loss for loss in Loss if loss.is_quadratic)
 SQUARED_ALONE = {  # options that require squared-error loss, and the reason
     "backend": "for other losses, only the command fit uses solvers",
     "refine": "gamma is refined only for squared-error loss",
-    **dict.fromkeys((name for name in BEYOND_FORCING if name != "count"), ONLY_FORCING),
+    **dict.fromkeys(("at_most", "hierarchy"), NO_OTHER),
 }
 
 
@@ -408,7 +408,8 @@ class SearchOptions(GridOptions):
         holder = self.restrictions if rule.option in RESTRICTIONS else self
         value, setting = getattr(holder, rule.option), getattr(self, rule.other)
         unasked, vendors = value in (DEFAULTS[rule.option], ()), rule.words is VENDORS and setting != NATIVE
-        if unasked or setting in rule.words or vendors:
+        is_only_method = setting is Method.JOINT and rule.why == ONE_TREE and not self.loss.is_quadratic
+        if unasked or setting in rule.words or vendors or is_only_method:
             return ""
         values = value if isinstance(value, tuple) else (value,)
         text = ",".join(f"{one:g}" if isinstance(one, float) else str(one) for one in values)

@@ -245,6 +245,11 @@ class BestSubsetLogistic(sparse_model.OfOneGamma, SparseClassifier):
     count : {"factors", "columns"} or list of lists of columns, optional
         Columns that count as one feature and enter together: `"factors"` for columns with names such as `city=Oslo` and
         `city=Bergen`, or lists of columns. By default every column counts separately.
+    nonnegative, nonpositive : str, int or list of these, optional
+        Features whose coefficient is at least, or at most, zero; `"all"` for every feature.
+    coef_bounds : str or mapping, optional
+        Bounds on coefficients in the units of X: `"a=0..1,b=..5"` or `{"a": (0, 1), "b": (None, 5)}`; `"all"` bounds
+        every feature without bounds of its own.
     verbose : int
         Verbosity: with a positive number, progress is printed.
 
@@ -385,6 +390,11 @@ class BestSubsetLogisticCV(sparse_model.ChosenByLoss, SparseClassifier):
     count : {"factors", "columns"} or list of lists of columns, optional
         Columns that count as one feature and enter together: `"factors"` for columns with names such as `city=Oslo` and
         `city=Bergen`, or lists of columns. By default every column counts separately.
+    nonnegative, nonpositive : str, int or list of these, optional
+        Features whose coefficient is at least, or at most, zero; `"all"` for every feature.
+    coef_bounds : str or mapping, optional
+        Bounds on coefficients in the units of X: `"a=0..1,b=..5"` or `{"a": (0, 1), "b": (None, 5)}`; `"all"` bounds
+        every feature without bounds of its own.
     verbose : int
         Verbosity: with a positive number, progress is printed.
 

@@ -128,6 +128,11 @@ class BestSubsetPoisson(sparse_model.OfOneGamma, SparseCountModel):
     count : {"factors", "columns"} or list of lists of columns, optional
         Columns that count as one feature and enter together: `"factors"` for columns with names such as `city=Oslo` and
         `city=Bergen`, or lists of columns. By default every column counts separately.
+    nonnegative, nonpositive : str, int or list of these, optional
+        Features whose coefficient is at least, or at most, zero; `"all"` for every feature.
+    coef_bounds : str or mapping, optional
+        Bounds on coefficients in the units of X: `"a=0..1,b=..5"` or `{"a": (0, 1), "b": (None, 5)}`; `"all"` bounds
+        every feature without bounds of its own.
     verbose : int
         Verbosity: with a positive number, progress is printed.
 
@@ -264,6 +269,11 @@ class BestSubsetPoissonCV(sparse_model.ChosenByLoss, SparseCountModel):
     count : {"factors", "columns"} or list of lists of columns, optional
         Columns that count as one feature and enter together: `"factors"` for columns with names such as `city=Oslo` and
         `city=Bergen`, or lists of columns. By default every column counts separately.
+    nonnegative, nonpositive : str, int or list of these, optional
+        Features whose coefficient is at least, or at most, zero; `"all"` for every feature.
+    coef_bounds : str or mapping, optional
+        Bounds on coefficients in the units of X: `"a=0..1,b=..5"` or `{"a": (0, 1), "b": (None, 5)}`; `"all"` bounds
+        every feature without bounds of its own.
     verbose : int
         Verbosity: with a positive number, progress is printed.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.prediction_intervals import FoldModels, with_fold_models
-from sparsecv_mio.model_space import Bounds, Column, Hierarchy, Limits
+from sparsecv_mio.model_space import Hierarchy, Limits
 from sparsecv_mio.sklearn import sparse_model
 
 
@@ -24,9 +23,6 @@ class SparseLinearModel(RegressorMixin, sparse_model.SparseEstimator):
 
     at_most: Limits | None = None
     hierarchy: Hierarchy | None = None
-    nonnegative: Column | Iterable[Column] | None = None
-    nonpositive: Column | Iterable[Column] | None = None
-    coef_bounds: Bounds | None = None
 
     @available_if(sparse_model.has_model)
     def predict(self, X: Any) -> FloatArray:

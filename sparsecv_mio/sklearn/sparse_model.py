@@ -44,7 +44,15 @@ from sparsecv_mio.digits import abbreviate_list, format_interval, format_lower, 
 from sparsecv_mio.errors import BadInput, SparseCVWarning, match_keyword
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.implementations import find_implementation
-from sparsecv_mio.model_space import RESTRICTIONS, Column, Restrictions, default_gammas, parse_gammas, parse_taus
+from sparsecv_mio.model_space import (
+    RESTRICTIONS,
+    Bounds,
+    Column,
+    Restrictions,
+    default_gammas,
+    parse_gammas,
+    parse_taus,
+)
 from sparsecv_mio.report.coefficients import answer_notes
 from sparsecv_mio.search.api import cross_validate, held_out_predictions
 from sparsecv_mio.search.deadline import interruptible
@@ -284,6 +292,9 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
     force_out: Column | Iterable[Column] | None = None
     adjust: Column | Iterable[Column] | None = None
     count: str | Iterable[Iterable[Column]] | None = None
+    nonnegative: Column | Iterable[Column] | None = None
+    nonpositive: Column | Iterable[Column] | None = None
+    coef_bounds: Bounds | None = None
     verbose: int = 0
 
     def __getstate__(self) -> dict[str, Any]:

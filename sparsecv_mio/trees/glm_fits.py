@@ -4,7 +4,8 @@ Two columns are duplicates if, on the rows of the fit, one column equals the oth
 bit. Duplicates may also differ by a factor that is a power of two and, with an intercept, by an added constant. The
 ridge weights of duplicates must agree up to rounding. In a fit, m duplicates with ridge r have the same coefficient, so
 they are equivalent to one column with ridge r / m. The sum of the coefficients of duplicates is stored for the first
-one (`copy_of`). A column that is constant on the rows of the fit is stored as zero and has the coefficient zero.
+one (`copy_of`). A column that is constant on the rows of the fit is stored as zero and has the coefficient zero,
+except if its bounds exclude zero. With bounds on coefficients, no column counts as a duplicate.
 """
 
 from __future__ import annotations
@@ -89,8 +90,12 @@ class GlmFits:
     def from_problem(cls, problem: GlmProblem, forced: IntArray | None) -> GlmFits:
         """Return the fits of a problem, after centring it and finding copies."""
         inner, W, centring = problem.centre_columns()
-        copy_of, sign = _copies(inner, problem, centring)
         columns, varies = () if forced is None else tuple(sorted(set(forced.tolist()))), np.any(inner.X, axis=0)
+        copy_of, sign = np.arange(problem.p), np.ones(problem.p)
+        if problem.ends is None:
+            copy_of, sign = _copies(inner, problem, centring)
+        else:
+            varies |= (problem.ends[0] > 0.0) | (problem.ends[1] < 0.0)
         return cls(inner, centring, columns, copy_of, sign, varies, _make_rows(inner, W, copy_of))
 
     @cached_property
@@ -160,6 +165,29 @@ class GlmFits:
         return bool(np.any(self.copies > 1))
 
     @cached_property
+    def excludes_zero(self) -> BoolArray:
+        """(p,) mask of the columns whose bounds exclude the coefficient 0."""
+        ends = self.rows.ends[:, self.problem.first_coefficient :]
+        low, high = ends if ends.size else np.zeros((2, self.problem.p))
+        return np.asarray((low > 0.0) | (high < 0.0))
+
+    @cached_property
+    def hull(self) -> GlmFits:
+        """Fits whose intervals of coefficients are extended to 0, which bound the fits of subsets of a support."""
+        if not self.excludes_zero.any():
+            return self
+        ends = np.array([np.minimum(self.rows.ends[0], 0.0), np.maximum(self.rows.ends[1], 0.0)])
+        return replace(self, rows=self.rows._replace(ends=ends))
+
+    def find_active(self, masks: BoolArray, points: FloatArray) -> BoolArray:
+        """Return the (L, p) masks of supports without the columns that a bound of 0 holds at 0, except forced ones."""
+        if self.problem.ends is None:
+            return masks
+        is_held = (points[:, self.problem.first_coefficient :] == 0.0) & np.any(self.problem.ends == 0.0, axis=0)
+        is_held[:, list(self.forced)] = False
+        return masks & ~is_held
+
+    @cached_property
     def bounding_problem(self) -> GlmProblem:
         """Problem that bounds the fits of all supports from below: a first copy has the ridge of all its copies."""
         return replace(self.problem, weight=self.problem.weight / np.maximum(self.copies, 1))
@@ -225,7 +253,7 @@ class GlmFits:
             Function called between steps if there are many columns; True ends them before the point is the fit.
         """
         if np.count_nonzero(mask) <= SMOOTH_COLUMNS:
-            fitted = self.refit(mask[None, :], start)
+            fitted = self.hull.refit(mask[None, :], start)
             return fitted.points[0], float(fitted.lower[0])
         places, penalty = glm_newton.merge_copies(self.rows, mask)
         problem, point = self.problem, np.zeros(len(start))
@@ -306,7 +334,8 @@ def _make_rows(problem: GlmProblem, W: FloatArray, copy_of: IntArray) -> glm_new
     places = np.concatenate([np.arange(first), copy_of + first]).astype(np.int64)
     origin = float(problem.start()[0]) if first else 0.0
     response = Response(problem.v, problem.y, problem.loss.find_code(problem.y))
-    return glm_newton.Rows(W, response, problem.penalty, places, first, origin)
+    ends = np.empty((2, 0)) if problem.ends_of_point is None else problem.ends_of_point
+    return glm_newton.Rows(W, response, problem.penalty, places, first, origin, ends)
 
 
 def _copies(problem: GlmProblem, given: GlmProblem, centring: Centring) -> tuple[IntArray, FloatArray]:

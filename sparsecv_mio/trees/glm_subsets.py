@@ -60,6 +60,8 @@ class SubsetFits:
 
     Attributes
     ----------
+    supports : sequence of int arrays
+        Supports, without columns that a bound of 0 holds at 0.
     coefficients : (L, p) array
         Coefficients in the units of X.
     intercept : (L,) array
@@ -68,6 +70,7 @@ class SubsetFits:
         Bounds `lower <= F_S <= upper`.
     """
 
+    supports: Sequence[IntArray]
     coefficients: FloatArray
     intercept: FloatArray
     lower: FloatArray
@@ -154,6 +157,8 @@ class GlmSubsets:
 
     def _known_supports(self, tau: int, size: int) -> list[frozenset[int]]:
         """Return the last good supports of a number of features, which may have at most `size` columns."""
+        if not self.terms and self.fits.problem.ends is not None:
+            return [support for supports in tuple(self._good.values()) for support in supports if len(support) <= size]
         if not self.terms:
             return self._good.get(size, [])
         n_terms = {support: sum(not support.isdisjoint(some) for some in self.terms) for support in self._starts(size)}
@@ -266,7 +271,8 @@ class GlmSubsets:
         coefficients, intercept = np.zeros(masks.shape), np.zeros(len(masks))
         for row, mask in enumerate(masks):
             coefficients[row], intercept[row] = self.fits.convert_to_x_units(mask, fitted.points[row])
-        return SubsetFits(coefficients, intercept, fitted.lower, fitted.upper)
+        supports = list(map(np.flatnonzero, self.fits.find_active(masks, fitted.points)))
+        return SubsetFits(supports, coefficients, intercept, fitted.lower, fitted.upper)
 
     def score_supports(
         self, supports: Sequence[IntArray], X: FloatArray, y: FloatArray, weights: FloatArray | None = None
@@ -547,7 +553,8 @@ def make_glm_problem(data: StandardData, rows: IntArray, gamma: float = 1.0) -> 
     weight = np.clip(data.weight_of(rows) * data.divisor * data.divisor, *GAMMA_RANGE)
     weight[data.adjusting] = 0.0
     X, y, v = rows_in_units(data, rows)
-    return GlmProblem(X, y, v, weight, gamma, data.has_intercept, row_loss(data.loss))
+    ends = None if data.coefficient_bounds is None else data.ends_in_file(data.restrictions)
+    return GlmProblem(X, y, v, weight, gamma, data.has_intercept, row_loss(data.loss), ends)
 
 
 def make_held_out_folds(data: StandardData, plan: FoldPlan, fits: GlmFits) -> LeftOut:

@@ -121,11 +121,18 @@ class TermSearch(SizeSearch):
         room = self.size - len(node.inside)
         if bound > self.level:
             return self._close(bound)
-        if room == 0 or len(free) <= room:
-            return self._close_support(bound, node, node.inside.union(free[:room]))
-        fitted = self._fit([node.inside.union(free) - {t} for t in free], node.point, self.level)
+        if room == 0:
+            return self._close_support(bound, node, node.inside)
+        columns = sorted(self._columns(free) - frozenset(self.fits.forced))
+        if len(free) <= room and not self.fits.excludes_zero[columns].any():
+            return self._close_support(bound, node, node.inside.union(free))
+        choices = [node.inside.union(free) - {t} for t in free]
+        masks = self.fits.masks([self._columns(chosen) for chosen in choices])
+        fitted = self.fits.hull.refit(masks, node.point, self.level, self.is_expired)
         order = np.argsort(-fitted.lower, kind="stable").tolist()
         children = list[tuple[float, GlmNode]]()
+        if len(free) <= room:
+            children.append((bound, GlmNode(node.inside.union(free), node.outside, node.point)))
         for i, place in enumerate(order[: room + 1]):
             below = max(bound, float(fitted.lower[place]))
             if below > self.level:

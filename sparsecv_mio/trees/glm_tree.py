@@ -8,6 +8,11 @@ The initial support of a tree comes from a local search. Near a fit, the objecti
 weighted least-squares problem. For this quadratic, forward selection and exchanges of single columns are evaluated for
 all columns at once (`kernels.local_search`). Each proposed support is then fitted, and the support with the smallest F
 is used.
+
+**Bounds on coefficients.** All fits are within the bounds, and a listed set of columns may have more columns than the
+size. Bounds of 0 then hold the coefficients of the other columns at 0, so the fit of the set is that of a support. Let
+theta be this fit up to rounding, a point within the bounds. Every support in the set whose F is at most F(theta) has
+its fit in the certified ball about theta. Therefore the set stands for all supports in it that can be optimal.
 """
 
 from __future__ import annotations
@@ -156,7 +161,9 @@ class SizeSearch:
     def _offer(self, support: frozenset[int], point: FloatArray, upper: float) -> None:
         with self._lock:
             if upper < self.upper:
-                self.support, self.point, self.upper = support | self.flat, point, upper
+                active = self.fits.find_active(self.fits.masks([support]), point[None, :])[0]
+                self.support = self.flat.union(np.flatnonzero(active).tolist())
+                self.point, self.upper = point, upper
 
     def solve(self, tau: int, node_limit: int, cutoff: float, threads: int = 1) -> BestSubset:
         """Process nodes until every node is closed, the effort is spent or the bound reaches the target.
@@ -211,11 +218,12 @@ class SizeSearch:
         columns = np.array([j for j in np.flatnonzero(fits.copies).tolist() if j not in node.outside], dtype=np.int64)
         room = int(fits.copies[columns].sum())
         all_in = len(columns) == len(node.inside)  # with copies, the number of each may still be open
-        if room <= self.size or len(node.inside) >= self.size or all_in:
-            chosen = columns if room <= self.size or all_in else np.array(sorted(node.inside), dtype=np.int64)
+        all_in |= room <= self.size and not fits.excludes_zero[np.setdiff1d(columns, sorted(node.inside))].any()
+        if all_in or len(node.inside) >= self.size:
+            chosen = columns if all_in else np.array(sorted(node.inside), dtype=np.int64)
             return self._close_node(bound, node, fits.masks([chosen]), np.inf)
         few = len(columns) * len(fits.problem.y) <= ROWS_TRIED and not fits.has_copies
-        if few and len(node.inside) == self.size - 1:
+        if few and fits.problem.ends is None and len(node.inside) == self.size - 1:
             last = (node.inside | {j} for j in columns.tolist() if j not in node.inside)
             return self._close_node(bound, node, fits.masks(list(last)), np.inf)
         return self._leapt(bound, node, columns)
@@ -239,6 +247,7 @@ class SizeSearch:
         fits, region, most = self.fits, self._region, min(self.size, len(columns))
         room = np.sort(fits.copies[columns])[::-1].cumsum()  # copies can fill a support up to the size
         least = min(max(int(np.searchsorted(room, self.size)) + 1, len(node.inside)), most)
+        least = len(node.inside) if fits.excludes_zero.any() else least  # such columns may raise F
         adjusted = region.free[fits.problem.first_coefficient :]
         inside = np.setdiff1d(fits.places(np.array(sorted(node.inside), dtype=np.int64)), region.free)
         others = np.setdiff1d(fits.places(columns), np.concatenate([region.free, inside]))
@@ -254,11 +263,11 @@ class SizeSearch:
         rows = fits.rows._replace(penalty=fits.bounding_problem.penalty)
         n_left, count, level = glm_leaps.process_nodes(rows, region, wanted, nodes, most_fits, supports)
         self._close(max(bound, level))  # for the closed part of the node
-        if count:
-            interrupted = self._close_node(bound, node, supports[:count, fits.problem.first_coefficient :], level)
-            if interrupted:
-                return interrupted
-        return [self._left_open(nodes, row, adjusted) for row in range(n_left)]
+        found = supports[:count, fits.problem.first_coefficient :]
+        children = self._close_node(bound, node, found, level) if count else []
+        if any(child is node for _, child in children):  # interrupted
+            return children
+        return [*children, *(self._left_open(nodes, row, adjusted) for row in range(n_left))]
 
     def _most_fits(self, columns: int) -> int:
         """Return the maximum number of fits of a node with a given number of columns."""
@@ -289,10 +298,12 @@ class SizeSearch:
         masks = self.fits.masks([next(_supports(shape)) for shape in shapes]) if self.fits.has_copies else firsts
         fitted = self.fits.refit(masks, self.point, self.level, self.is_expired)
         whole = whole and bool(np.all(fitted.upper < np.inf))
-        if len(masks):
-            best = int(np.argmin(fitted.upper))
+        is_support = self.fits.find_active(masks, fitted.points).sum(axis=1) <= self.size
+        for best in np.flatnonzero(is_support & (fitted.upper < self.upper)).tolist():
             self._offer(frozenset(np.flatnonzero(masks[best]).tolist()), fitted.points[best], float(fitted.upper[best]))
-        for row in np.flatnonzero((fitted.lower <= self.level) & (fitted.upper < np.inf)).tolist():
+        is_open = (fitted.lower <= self.level) & (fitted.upper < np.inf)
+        closed = min(level, float(fitted.lower[is_support | ~is_open].min(initial=np.inf)))
+        for row in np.flatnonzero(is_open & is_support).tolist():
             alike = _supports(shapes[row]) if shapes else [frozenset(np.flatnonzero(masks[row]).tolist())]
             supports = list(islice(alike, MOST_CHOICES + 1))
             whole = whole and len(supports) <= MOST_CHOICES
@@ -301,7 +312,22 @@ class SizeSearch:
             return [(bound, node)]
         with self._lock:
             self._left = self._left if whole else min(self._left, bound)
-        return self._close(max(bound, min(level, float(fitted.lower.min(initial=np.inf)))) if whole else bound)
+        self._close(max(bound, closed) if whole else bound)
+        larger = is_open & ~is_support
+        return list(self._split_sets(bound, node, masks[larger], fitted.points[larger]))
+
+    def _split_sets(
+        self, bound: float, node: GlmNode, masks: BoolArray, points: FloatArray
+    ) -> Iterator[tuple[float, GlmNode]]:
+        """Yield the two nodes of each set of columns that rounding hid to be larger than a support."""
+        for mask, point in zip(masks, points, strict=True):
+            inside = node.inside.union(np.flatnonzero(mask & self.fits.excludes_zero).tolist())
+            outside = frozenset(np.flatnonzero(~mask & (self.fits.copies > 0)).tolist())
+            weight = np.abs(point[self.fits.problem.first_coefficient :]) * mask
+            weight[list(inside)] = -1.0
+            largest = int(np.argmax(weight))
+            yield bound, GlmNode(inside | {largest}, outside, point)
+            yield bound, GlmNode(inside, outside | {largest}, point)
 
     def _keep(self, supports: Iterable[frozenset[int]], lower: float, upper: float) -> None:
         """List supports with the same bounds on F, and keep those that can be optimal."""

@@ -191,7 +191,7 @@ def test_a_record_of_half_a_factor_is_refuted() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"nonnegative": ["x0"]}, "nonnegative: requires loss squared, not logistic .*count"),
+        ({"at_most": "1:x0"}, "at_most: requires loss squared, not logistic .*count"),
         ({"model": "average"}, "requires model pair"),
     ],
 )

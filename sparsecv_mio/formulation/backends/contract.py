@@ -236,6 +236,8 @@ class Backend(Solver):
         begin = time.perf_counter()
         unit = np.ones(0)
         if not isinstance(problem, SparseProblem):
+            if problem.ends is None and constraints.has_coefficient_bounds:
+                problem = replace(problem, ends=np.array(constraints.interval(problem.p)))
             problem, _, centring = problem.centre_columns()
             unit = centring.unit
         first = self._find_first_fit(problem, tau, constraints)
@@ -518,5 +520,4 @@ def failed(name: str, raw_status: str, limits: Limits | None = None) -> BackendF
     if limits is not None and limits.log is not None:
         with suppress(OSError), open(limits.log, encoding="utf-8", errors="replace") as handle:
             tail = handle.read()[-LOG_TAIL:]
-    advice = "if columns are nearly collinear, use a larger gamma, scaled columns or the native backend"
-    return BackendFailed(f"backend {name} failed: {raw_status}; {advice}", raw_status, tail)
+    return BackendFailed(f"backend {name} failed: {raw_status}", raw_status, tail)

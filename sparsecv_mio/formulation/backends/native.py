@@ -33,7 +33,7 @@ class NativeBackend(Backend):
     name: ClassVar[str] = "native"
     capabilities: ClassVar[Capabilities] = Capabilities(
         formulations={"tree": frozenset({"force", "together", "count", "at_most", "parents", "sign", "box"})},
-        by_rows={"tree": frozenset({"force", "count"})},
+        by_rows={"tree": frozenset({"force", "count", "sign", "box"})},
         limits=frozenset({"seconds", "nodes", "gap"}),
     )
     reduces: ClassVar[bool] = False  # its arithmetic is accurate enough without elimination

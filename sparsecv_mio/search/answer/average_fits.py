@@ -203,7 +203,9 @@ class SmoothAverageFits(AverageFits):
             gamma, numbers = float(self.context.grid.gammas[g]), cells.support[g, t][wanted]
             for number in np.unique(numbers[numbers >= 0]).tolist():
                 at, support = np.flatnonzero(numbers == number), cells.pool.supports[number]
-                here[at] = held_out_losses_at_fits(data, plan, support, gamma, wanted[at], over, over)
+                here[at] = np.nan  # with bounds, steps from the full-data fit are not used
+                if data.coefficient_bounds is None:
+                    here[at] = held_out_losses_at_fits(data, plan, support, gamma, wanted[at], over, over)
                 for i in at[np.isnan(here[at])].tolist():
                     if over():
                         break

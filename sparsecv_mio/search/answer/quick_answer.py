@@ -302,7 +302,8 @@ def _products_by_fold(rows: FloatArray, label: IntArray, k: int) -> FloatArray:
 def _score_by_rows(data: StandardData, folds: FoldPlan, made: QuickAnswer, t: int) -> None:
     """Fit and score the supports of a size, by rows; one of all folds in one fit with each row left out by a step."""
     support = made.on_all_rows[t]
-    if not data.loss.is_quadratic and all(fold_support is support for fold_support in made.supports[t]):
+    can_step = not data.loss.is_quadratic and data.coefficient_bounds is None
+    if can_step and all(fold_support is support for fold_support in made.supports[t]):
         made.value_on_all_rows[t], made.nominal[t], made.value[t] = _leave_out(data, folds, support, made.gamma)
         return
     for fold in range(folds.k):

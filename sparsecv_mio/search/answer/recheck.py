@@ -133,6 +133,7 @@ class _Recheck:
         model = glm_objective.fit_of_data(
             dataset, self.data.loss, columns.tolist(), ridge, scale=str(self.data.scale),
             intercept=str(self.data.intercept), rows=train,
+            ends=None if design.allowed is None else design.allowed.ends,
         )  # fmt: skip
         loss, doubt = model.held_out(dataset, scored)
         return loss, CROSSING_RTOL * loss + doubt + TINY

@@ -183,6 +183,7 @@ def fitted_row(
     objective, coefficients, intercept = best.convert_to_file_units(data, gamma)
     upper = best.objective + best.error
     all_known = cell.complete and len(cell.candidates) <= MOST_REFITTED
+    all_known &= data.loss.is_quadratic or data.coefficient_bounds is None  # columns at 0 have left the supports
     lower = min(tried.objective - tried.error for tried in fits) if all_known and not quick else cell.lower
     lower = min(max(lower, 0.0), best.objective)
     # a complete list of candidates proves nothing if one of them has no value
@@ -254,13 +255,18 @@ def take_best_known_support(
 def _fit_within_bounds(
     data: StandardData, gamma: float, fit_of: Callable[[IntArray], AllRowsFit], support: IntArray
 ) -> AllRowsFit:
-    """Return the fit of a support from which columns leave while their stated coefficient has a wrong sign."""
+    """Return the fit of a support from which columns leave while their stated coefficient has a wrong sign.
+
+    With a smooth loss, supports may contain columns that bounds of 0 hold at 0, which leave, too.
+    """
     while True:
         fit = fit_of(support)
         columns = fit.support[np.argsort(data.columns[fit.support])]
         beta = np.array([*fit.convert_to_file_units(data, gamma)[1].values()])
         low, high = data.ends_in_file(data.restrictions)[:, columns]
         stays = (low <= beta) & (beta <= high)
+        if not data.loss.is_quadratic:
+            stays &= (beta != 0.0) | ((low != 0.0) & (high != 0.0)) | np.isin(columns, data.forced)
         if stays.all():
             return fit
         support = np.sort(columns[stays])
@@ -363,7 +369,7 @@ class _Reported:
         cells, gamma = self.cells, float(self.grid.gammas[pair[0]])
         losses, values = np.full(self.folds.k, np.nan), np.array(cells.value[pair])
         folds = np.flatnonzero(~cells.decided[pair] & np.isfinite(cells.nominal[pair]))
-        if self.fits.has_steps and not self.data.dataset.has_scales_of_folds:
+        if self.fits.has_steps and not (self.data.dataset.has_scales_of_folds or self.data.coefficient_bounds):
             self._score_from_all_rows(pair, folds, losses)
         for fold in folds[np.isnan(losses[folds])].tolist():
             support = cells.pool.supports[cells.support[(*pair, fold)]]

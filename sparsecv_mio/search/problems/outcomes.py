@@ -52,11 +52,13 @@ def bound_subproblems(
     agrees = is_complete & np.logical_and.reduceat(_agree_with_trees(problem, fits, subsets, listed), first)
     is_accurate = np.logical_and.reduceat(fits.is_accurate | ~is_tied, first)
 
+    supports = list(fits.supports)
     bounds = SubproblemBounds.unknown(gamma, taus, slice(fold, fold + 1), 1, supports)
     best = first.copy()
     for i in np.flatnonzero(counts > 1).tolist():
-        places = first[i] + np.flatnonzero(is_tied[first[i] : first[i] + counts[i]])
-        best[i] = min(places.tolist(), key=lambda place: tuple(np.sort(supports[place]).tolist()))
+        tied = first[i] + np.flatnonzero(is_tied[first[i] : first[i] + counts[i]])
+        by_support = {tuple(np.sort(supports[place]).tolist()): place for place in tied[::-1].tolist()}
+        best[i], places = by_support[min(by_support)], np.sort(list(by_support.values()))
         if len(places) > 1 and agrees[i] and is_accurate[i]:
             bounds.tied[i, 0] = places.tolist()
     bounds.best[:, 0], bounds.held_out[:, 0], bounds.objective[:, 0] = best, fits.held_out[best], fits.objective[best]

@@ -30,7 +30,7 @@ from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.glm_left_out import LeftOut
 from sparsecv_mio.trees.glm_subsets import GlmSubsets, make_held_out_folds, make_subsets, rows_in_units
 from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
-from sparsecv_mio.trees.subsets import BestSubsets
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import FROM_ROWS, SUM_RTOL, WORST_ROUNDING
 
 Rows = Callable[[], tuple[FloatArray, FloatArray, FloatArray]]  # of columns, targets and weights of some rows
@@ -82,12 +82,15 @@ class SmoothProblem(FoldProblem):
 
     @property
     def capabilities(self) -> Capability:
-        """Capabilities of the problem beyond `solve`, `fit` and `enclose`; fewer with terms of several columns."""
+        """Capabilities of the problem beyond `solve`, `fit` and `enclose`; fewer with terms of several columns.
+
+        With bounds on coefficients, no capability takes steps from the full-data fit, because steps ignore the bounds.
+        """
         capabilities = Capability.WEIGHTED_RELAXATIONS
         if self.subsets.terms:
             return capabilities
         capabilities |= Capability.FULL_DATA_RELAXATIONS
-        if not self.data.dataset.has_scales_of_folds:
+        if not (self.data.dataset.has_scales_of_folds or self.data.coefficient_bounds):
             capabilities |= Capability.HELD_OUT_LISTS | Capability.HOLD_OUT
         return capabilities
 
@@ -114,23 +117,42 @@ class SmoothProblem(FoldProblem):
         return self.do(GlmSubsets.relax, self._with_supports(), list(sizes), list(supports), until=Moment(is_expired))
 
     def fit(self, supports: Sequence[IntArray]) -> Fits:
-        """Fit supports by Newton steps, or from the rows if normal equations lose digits."""
+        """Fit supports by Newton steps, or from the rows if normal equations lose digits.
+
+        The supports of the fits lack the columns that bounds of 0 hold at 0.
+        """
         rows = self.find_held_out_rows()
         fits, low, high = self.subsets.score_supports(list(supports), *rows)
         losses = np.clip(fits.losses(row_loss(self.data.loss), *rows).sum(axis=1), low, high)
         scored = Fits(
-            supports, fits.lower, fits.upper, low, high, losses, fits.upper.copy(), np.zeros(len(losses), dtype=bool)
-        )
+            fits.supports, fits.lower, fits.upper, low, high, losses, fits.upper.copy(),
+            np.zeros(len(losses), dtype=bool),
+        )  # fmt: skip
         for i in np.flatnonzero(~(np.isfinite(high) & (high - low <= FROM_ROWS * losses))).tolist():
-            self._refit_from_rows(scored, i)
+            self._refit_from_rows(scored, i, supports[i])
         low, high, losses = scored.held_out_lower, scored.held_out_upper, scored.held_out
         scored.is_accurate[...] = np.isfinite(high) & (high - low <= WORST_ROUNDING * losses)
         scored.objective[...] = scored.objective_upper
         return scored
 
-    def _refit_from_rows(self, fits: Fits, i: int) -> None:
+    def include_columns_at_zero(self, subsets: Sequence[BestSubset]) -> tuple[Sequence[BestSubset], FloatArray | None]:
+        """Return the subsets, and an infinite change for candidates whose fit here has more columns than a support.
+
+        Such a candidate differs by rounding from the fit of the tree, which proved that its optimal supports agree.
+        """
+        listed = [(columns, self.subsets.n_columns(subset.tau)) for subset in subsets
+                  for columns in (subset.candidates if subset.complete else (subset.support,))]  # fmt: skip
+        if all(len(columns) <= most for columns, most in listed):
+            return subsets, None
+        active = self.subsets.refit([columns for columns, _ in listed]).supports
+        is_larger = [len(support) > most for support, (_, most) in zip(active, listed, strict=True)]
+        return subsets, np.where(is_larger, np.inf, 0.0) if any(is_larger) else None
+
+    def _refit_from_rows(self, fits: Fits, i: int, support: IntArray) -> None:
         """Narrow the bounds of a support by a fit from orthogonal factors of its rows."""
-        refit = refit_glm(self.data, self.folds.train_rows(self.fold), fits.supports[i], self.gamma)
+        refit = refit_glm(self.data, self.folds.train_rows(self.fold), support, self.gamma)
+        if np.count_nonzero(refit.beta) > len(fits.supports[i]):  # other columns at 0 than those of the support
+            return
         loss, slip = refit.held_out(self.data, self.folds.scored_rows(self.fold))
         fits.objective_lower[i] = max(fits.objective_lower[i], refit.objective - refit.objective_error)
         fits.objective_upper[i] = min(fits.objective_upper[i], refit.objective + refit.objective_error)
@@ -145,10 +167,11 @@ class SmoothProblem(FoldProblem):
 
     def score(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports without bounds on their held-out losses."""
-        objectives, losses = self.row_losses(supports)
+        fits = self.subsets.refit(list(supports))
+        objectives, losses = fits.upper, fits.losses(row_loss(self.data.loss), *self.find_held_out_rows())
         nothing, held_out = np.zeros(len(objectives)), losses.sum(axis=1)
         unbounded, is_accurate = np.full(len(objectives), np.inf), np.zeros(len(objectives), dtype=bool)
-        return Fits(supports, nothing, objectives, nothing, unbounded, held_out, objectives, is_accurate)
+        return Fits(fits.supports, nothing, objectives, nothing, unbounded, held_out, objectives, is_accurate)
 
     def enclose(
         self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired,
@@ -185,7 +208,9 @@ class SmoothProblem(FoldProblem):
         """Return True if a size has one possible support, also in every fold: all columns, or the forced ones."""
         fits, n_columns = self.subsets.fits, self.subsets.n_columns(size)
         if self.subsets.terms:
-            return size == 0 or size >= len(self.subsets.terms)
+            return size == 0 or (size >= len(self.subsets.terms) and not fits.excludes_zero.any())
+        if fits.excludes_zero.any():
+            return fits.choice.size(size) == 0
         return fits.choice.size(size) == 0 or n_columns >= int(np.count_nonzero(fits.varies))
 
 

@@ -164,10 +164,11 @@ def test_two_classes_and_what_does_not_go_with_them() -> None:
         ({"intercept": "global"}, "intercept global is not supported, because it centres the target"),
         ({"assume_box": 3.0}, "loss logistic: not supported with assume-box"),
         (
-            {"side": SideOptions(nonnegative=("a",))},
-            "backend native, formulation tree, with loss logistic, does not support: sign",
+            {"side": SideOptions(at_most="1:a")},
+            "backend native, formulation tree, with loss logistic, does not support: at_most",
         ),
         ({"backend": "highs", "formulation": "benders"}, "formulation"),
+        ({"backend": "highs", "side": SideOptions(nonnegative="a")}, "with loss logistic, does not support: sign"),
     ):
         with pytest.raises(BadInput, match=message):
             fit_one(data, tau=1, gamma=0.3, loss="logistic", **words)  # type: ignore[arg-type]

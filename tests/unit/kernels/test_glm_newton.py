@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from logistic_truth import drawn, least, mask_of
+from scipy.optimize import lsq_linear
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.kernels.glm_newton import (
@@ -17,6 +18,7 @@ from sparsecv_mio.kernels.glm_newton import (
     evaluate_with_rounding,
     factor,
     fill_squared_lengths,
+    find_bounded_target,
     fit_and_prove,
     gram,
     hessian,
@@ -27,7 +29,7 @@ from sparsecv_mio.kernels.glm_newton import (
     worst_ratio,
 )
 from sparsecv_mio.kernels.smooth_losses import Response, new_state
-from sparsecv_mio.problem import row_losses
+from sparsecv_mio.problem import glm_refit, row_losses
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.row_losses import PoissonLoss
 
@@ -235,3 +237,24 @@ def test_rows_without_a_weight_change_nothing() -> None:
     plain = fit_and_prove(every(rows.W), rows.response, rows.penalty, theta, problem.start(), np.inf)
     beside = fit_and_prove(every(wild.W), wild.response, wild.penalty, again, problem.start(), np.inf)
     assert beside == pytest.approx(plain, rel=1e-12) and again == pytest.approx(theta, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_minima_of_quadratics_within_bounds_are_those_of_scipy_and_numpy(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(1, 8))
+    root = np.triu(rng.normal(size=(k, k)) + 2.0 * np.eye(k))
+    curved, slope = root.T @ root, 3.0 * rng.normal(size=k)
+    kind, size = rng.integers(0, 5, k), rng.uniform(0.0, 1.0, k)
+    ends = np.array([[-np.inf] * k, [np.inf] * k])
+    ends[0, kind < 3], ends[1, kind == 1], ends[1, kind == 2] = 0.0, size[kind == 1], 0.0
+    ends[:, kind == 3] += 1.0 + size[kind == 3]
+    ends[0, kind == 3] = 0.5
+    theta = np.clip(rng.normal(size=k), *ends)
+    target = np.empty(k)
+    assert find_bounded_target(curved, slope.copy(), theta, ends, 0.0, np.empty((k, k)), target)
+    assert np.allclose(target, glm_refit.find_bounded_target(root, slope, theta, ends, 0.0), atol=1e-12)
+    free = ends[0] < ends[1]
+    shift = np.linalg.solve(root.T, slope) + root @ theta - root[:, ~free] @ theta[~free]
+    found = lsq_linear(root[:, free], shift, ends[:, free], method="bvls", tol=1e-14)
+    assert np.allclose(target[free], found.x, atol=1e-8) and np.array_equal(target[~free], theta[~free])
