@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -41,6 +42,14 @@ def kernels_are_compiled_where_they_are_called() -> None:
     commands = ("search", "path", "near", "common", "bounds")
     first_use._compiled |= {f"{command}_{kind.name}" for command in commands for kind in kinds}
     dispatch._compile_once = lambda: None  # type: ignore[assignment]
+
+
+@pytest.fixture(autouse=True)
+def a_signal_of_an_earlier_test_is_forgotten() -> None:
+    """Let a signal soon after one of an earlier test be a first one."""
+    from sparsecv_mio.search.deadline import StopSignal
+
+    StopSignal.latest = -math.inf
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -62,6 +62,7 @@ _IMPLEMENTATIONS = {
     "check_inference": "inference.split_tests",
     **dict.fromkeys(("criteria", "glm_criteria"), "fits.criteria"),
     "data_of": "certificate.read_back",
+    "describe_missing_proof": "report.record_words",
     "held_out_predictions": "search.answer.fold_models",
     "predict_interval": "fits.prediction_intervals",
     "read_new_rows": "data.readers",

@@ -39,8 +39,8 @@ def keyword_names(words: str) -> str:
 
     Examples
     --------
-    >>> keyword_names("--drop id omits the column; --tau 1:3 is faster")
-    "`drop` id omits the column; taus='1:3' is faster"
+    >>> keyword_names("--drop id omits the column; --tau 1:3 or --time-limit none")
+    "`drop` id omits the column; taus='1:3' or time_limit=None"
     """
     plural = {"tau": "taus", "gamma": "gammas"}
     if "in Python)" in words:
@@ -49,9 +49,10 @@ def keyword_names(words: str) -> str:
     def rename(found: re.Match[str]) -> str:
         name = plural.get(found[1], found[1].replace("-", "_"))
         value = found[2] or ""
-        return f"{name}={value if value.isdigit() else repr(value)}" if value else f"`{name}`"
+        shown = value.capitalize() if value.isdigit() or value == "none" else repr(value)
+        return f"{name}={shown}" if value else f"`{name}`"
 
-    return re.sub(r"(?<!\S)--([a-z][a-z-]*)(?: (\d[^\s;]*[\w%]))?", rename, words)
+    return re.sub(r"(?<!\S)--([a-z][a-z-]*)(?: (\d[^\s;]*[\w%]|none\b))?", rename, words)
 
 
 def plain_scalar(value: Any) -> Any:

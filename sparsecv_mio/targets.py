@@ -29,6 +29,7 @@ class Loss(StrEnum):
 
 
 DEFAULT_LOSS = Loss.SQUARED
+LARGER_GAMMAS = "give larger gammas"  # advice for separated classes, which excludes the hint to try smaller gammas
 
 
 class Values(StrEnum):

@@ -123,6 +123,14 @@ class VerifyReport:
         """Return the verdict and the disagreements, as `sparsecv verify --quiet` prints them."""
         return "\n".join([self.verdict, *(f"disagrees: {failure}" for failure in self.failures)])
 
+    def __repr__(self) -> str:
+        shown = "\n".join(str(self).splitlines()[:2])
+        return f"VerifyReport({shown}{f', ... {len(self.failures)} disagreements' if len(self.failures) > 1 else ''})"
+
+    def __bool__(self) -> bool:
+        """Return `ok`."""
+        return self.ok
+
     def raise_if_failed(self) -> None:
         """Raise `VerificationFailed` for the first failure; its message names the field."""
         if self.failures:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sparsecv_mio.certificate.parts import Bound, Coefficients, Count, Gamma, Number, Seconds, Status, make_frame
+from sparsecv_mio.digits import with_short_repr
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,6 +103,7 @@ class ModelFrequency:
     frequency: Number
 
 
+@with_short_repr
 @dataclass(frozen=True)
 class Bootstrap:
     """The whole procedure repeated on bootstrap draws of the rows.
@@ -135,6 +137,7 @@ class Bootstrap:
         return make_frame(self.features)
 
 
+@with_short_repr
 @dataclass(frozen=True)
 class StabilitySelection:
     """Stability selection by complementary pairs of halves (Shah and Samworth 2013).
@@ -221,6 +224,7 @@ class Baseline:
         return f"{self.method} (one SE)" if self.one_se else self.method
 
 
+@with_short_repr
 @dataclass(frozen=True)
 class Baselines:
     """Baselines on the folds of a record, in the requested order, and the versions of the packages that fitted them."""
@@ -271,6 +275,7 @@ class SplitResult:
     note: str = ""
 
 
+@with_short_repr
 @dataclass(frozen=True)
 class TermInference:
     """The combined results of a term that `n_chosen` models contain: its p-value, and the interval of its coefficient.
@@ -290,6 +295,7 @@ class TermInference:
     n_tested: Count | None = None  # null in records of development versions
 
 
+@with_short_repr
 @dataclass(frozen=True)
 class Inference:
     """Tests of terms on rows that did not choose them, combined over random splits of the rows.

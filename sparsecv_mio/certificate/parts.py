@@ -22,6 +22,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.reading_options import OPPOSITES, Applied, Reading
+from sparsecv_mio.digits import with_short_repr
 from sparsecv_mio.errors import CorruptStore, SparseCVError, naming_extras
 from sparsecv_mio.files import write_text
 from sparsecv_mio.model_space import CoefficientBounds, Restrictions
@@ -328,6 +329,7 @@ class PlanSetting:
     is_default: bool = True
 
 
+@with_short_repr
 @dataclass(frozen=True)
 class Work:
     """The cost of a run: `mios` subproblems (tau, gamma, fold) solved by branching, `nodes` of all trees, `seconds`.
@@ -347,6 +349,7 @@ class Work:
     plan: tuple[PlanSetting, ...] = ()
 
 
+@with_short_repr
 @dataclass(frozen=True)
 class ReadingInfo:
     """The preprocessing of a file that is not a plain table of numbers: options, and values learned from columns.
@@ -446,6 +449,7 @@ def applied_reading(info: ReadingInfo | None) -> Applied | None:
     )  # fmt: skip
 
 
+@with_short_repr
 @dataclass(frozen=True)
 class DataInfo:
     """The data of a record: `names` are the features in order, so that a reader can select the same columns again.
@@ -497,6 +501,7 @@ class FoldInfo:
     repeats: Count = 1
 
 
+@with_short_repr
 @dataclass(frozen=True)
 class GridRequest:
     """The request of a run: the grid, the relative gap, the limits, and restrictions if there are any."""
@@ -511,6 +516,7 @@ class GridRequest:
     reference: tuple[str, ...] | None = None  # levels against which tables and figures show coefficients of factors
 
 
+@with_short_repr
 @dataclass(frozen=True)
 class SearchRequest(GridRequest):
     """The further options of a search, as requested; None in records that are older than an option.
@@ -943,6 +949,7 @@ class WeighedModel:
     proved: bool
 
 
+@with_short_repr
 @dataclass(frozen=True)
 class StableChoice:
     """The certified statements about the pair with the minimum of `h + weight * instability`.
@@ -966,6 +973,7 @@ class StableChoice:
     tried: tuple[TriedWeight, ...] = ()
 
 
+@with_short_repr
 @dataclass(frozen=True)
 class Stability:
     """The change of the model if a fold is held out of its training set.

@@ -64,6 +64,7 @@ from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.model_space import EVERY_FACTOR, FACTORS, Restrictions, abbreviate_names
 from sparsecv_mio.targets import (
     DEFAULT_LOSS,
+    LARGER_GAMMAS,
     NO_TARGET_COLUMNS,
     Loss,
     TargetColumns,
@@ -752,7 +753,7 @@ def collect_answer_warnings(
         if float(np.min(scores[data.y > 0.0])) > float(np.max(scores[data.y <= 0.0])):
             notes.append(
                 "the model separates the two classes in all rows: only gamma limits the size of its coefficients and "
-                "odds ratios; give larger gammas for moderate effects"
+                f"odds ratios; {LARGER_GAMMAS} for moderate effects"
             )
             columns = {}
     notes += [_describe_pure_level(data, name, column) for name, column in columns.items()]
@@ -876,7 +877,7 @@ def _describe_pure_level(data: Dataset, name: str, column: FloatArray) -> str:
             description = "the count 0" if data.classes is None else f"the class {data.classes[int(targets[0])]!r}"
             return (
                 f"all {several(targets.size, 'row')} with {name!r} = {value:g} have {description}: only gamma limits "
-                "the size of this coefficient; give larger gammas, or merge the level with another one"
+                f"the size of this coefficient; {LARGER_GAMMAS}, or merge the level with another one"
             )
     return ""
 

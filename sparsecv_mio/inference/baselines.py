@@ -42,7 +42,7 @@ from sparsecv_mio.problem.glm_objective import weighted_losses
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
 from sparsecv_mio.search.answer.fold_models import check_of_record
-from sparsecv_mio.search.deadline import Deadline, interruptible, run_within_limit
+from sparsecv_mio.search.deadline import Deadline, interruptible_call, run_within_limit
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.words import Intercept, Scale
 
@@ -455,5 +455,5 @@ def compare_baselines(
     check_of_record(record, dataset, plan)
     methods = parse_baselines(baselines, dataset, record.request.restrictions)
     limits = SearchOptions.of(time_limit=time_limit)
-    with interruptible() if stop is None else nullcontext(stop) as event:
+    with interruptible_call() if stop is None else nullcontext(stop) as event:
         return add_baselines(record, dataset, plan, methods, Deadline.from_options(limits, event))

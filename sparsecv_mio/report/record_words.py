@@ -18,6 +18,7 @@ from sparsecv_mio.data.folds import OF_GROUPS, fold_name
 from sparsecv_mio.digits import (
     abbreviate_list,
     format_interval,
+    format_lower,
     format_number,
     format_upper,
     interval_digits,
@@ -27,6 +28,7 @@ from sparsecv_mio.digits import (
 )
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus, words_of_terms
 from sparsecv_mio.report.layout import ESTIMATE, mark_estimate
+from sparsecv_mio.targets import LARGER_GAMMAS
 from sparsecv_mio.units import ACCURATE_RTOL, BASELINES_SHARE, MAIN_SHARE, MODEL_SHARE, SO_FAR_GAP, TINY
 from sparsecv_mio.words import Method, Model, Within
 
@@ -61,6 +63,28 @@ def describe_region(up_to_tau: int | None, from_gamma: float | None, taus: Seque
     if from_gamma is not None:
         parts.append(f"every tau at gamma >= {from_gamma:.4g}")
     return ", and ".join(parts)
+
+
+WHY_UNPROVED = {
+    "limit": "reached its limit",
+    "interrupted": "was interrupted",
+    "doubtful": "found a disagreement with a refit of its answer and removed some bounds",
+}
+
+
+def describe_missing_proof(record: Record | PathRecord) -> str:
+    """Return why a search ended before its answer was certified, its bounds and a remedy; empty after a proof."""
+    if record.status == "proved":
+        return ""
+    answer = record.path[-1] if isinstance(record, PathRecord) else record
+    without_limit = record.status == "limit" and record.request.time_limit is None
+    why = "had no search step left" if without_limit else WHY_UNPROVED[record.status]
+    upper = f"upper {format_upper(answer.upper)}" if math.isfinite(answer.upper) else "no upper bound yet"
+    words = f"{why} before the answer was certified; certified bounds: lower {format_lower(answer.lower)}, {upper}"
+    if isinstance(record, PathRecord):
+        return words
+    estimate = "the CV error is an estimate" if record.estimate else ""
+    return "; ".join(filter(None, (words, estimate, _proof_hint(record))))
 
 
 def search_space(record: Record) -> str:
@@ -611,6 +635,8 @@ def _gamma_hint(record: Record) -> str:
     is_smallest = best.gamma <= least * near and least > SLIGHT_RIDGE
     if is_largest := best.gamma * near >= most:
         low, high = least, most * DECADE
+    elif any(LARGER_GAMMAS in words for words in record.warnings):  # separated classes: smaller gammas only overfit
+        return ""
     elif is_smallest and _gain_of_smaller_gammas(record, best.tau) >= MIN_GAIN:
         low, high = least / DECADE, most
     else:

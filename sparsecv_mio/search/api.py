@@ -69,7 +69,7 @@ from sparsecv_mio.search.answer.outer_models import (
     tried_weights,
 )
 from sparsecv_mio.search.answer.result import data_info, fitted_row, fold_info, take_best_known_support
-from sparsecv_mio.search.deadline import GRACE, Deadline, interruptible, run_within_limit
+from sparsecv_mio.search.deadline import GRACE, Deadline, interruptible_call, run_within_limit
 from sparsecv_mio.search.first_use import make_first_use, start_clock
 from sparsecv_mio.search.observers import Signals, Watched, make_stage_reporter
 from sparsecv_mio.search.options import (
@@ -686,9 +686,9 @@ def solve(
     Returns
     -------
     Record
-        Answer and certificate; each of its `warnings` is also issued as a `SparseCVWarning`. After Ctrl-C it is the
-        best answer so far, with valid bounds and status `interrupted`; a second Ctrl-C, at least one second later,
-        raises `KeyboardInterrupt`.
+        Answer and certificate; each of its `warnings`, and a missing proof, is issued as a `SparseCVWarning`. After
+        Ctrl-C it is the best answer so far, with valid bounds and status `interrupted`; a second Ctrl-C, also in
+        another call within 3 seconds, raises `KeyboardInterrupt`.
 
     Raises
     ------
@@ -728,7 +728,8 @@ def solve(
     if record.loss.is_quadratic and (about_target := describe_target(dataset)):
         notes.append((SparseCVWarning, about_target))
     notes += find_implementation("answer_notes")(record, dataset)
-    for category, words in notes:
+    unproved = find_implementation("describe_missing_proof")(record)
+    for category, words in [(SparseCVWarning, f"the search {unproved}")] * bool(unproved) + notes:
         warnings.warn(keyword_names(words), category, stacklevel=2)
     return replace(record, warnings=tuple(words for _, words in notes))
 
@@ -745,15 +746,7 @@ def end_on_interrupt(hooks: Hooks) -> Iterator[Hooks]:
     Raises
     ------
     KeyboardInterrupt
-        If Ctrl-C came before any answer was available.
+        If Ctrl-C came twice, or before any answer was available.
     """
-    if hooks.stop is not None:
-        yield hooks
-        return
-    with interruptible() as stop:
-        try:
-            yield replace(hooks, stop=stop)
-        except OutOfTime as error:
-            if stop.is_set():
-                raise KeyboardInterrupt(str(error)) from error
-            raise
+    with interruptible_call() if hooks.stop is None else nullcontext(hooks.stop) as stop:
+        yield replace(hooks, stop=stop)

@@ -274,26 +274,43 @@ def _run_work(work: Callable[[], T], outcome: Future[T], returned: threading.Eve
         returned.set()
 
 
-REPEATED = 1.0  # seconds in which a second signal counts as the first one, because `timeout -s INT` sends two
+REPEATED = 0.2  # seconds in which a second signal counts as the first one, because `timeout -s INT` sends two
+QUITTING = 3.0  # seconds after a signal in which another one quits at once, also in a later run
 
 
 class StopSignal(threading.Event):
-    """The event of Ctrl-C; `announced` is True while the display itself shows that the run is stopping."""
+    """The event of Ctrl-C.
 
-    announced = False
-    since = math.inf  # moment of `time.monotonic` of the first signal
+    Attributes
+    ----------
+    announced : bool
+        True while the display itself shows that the run is stopping.
+    since : float
+        Moment of `time.monotonic` of the first signal that no handler of a host program received; inf before it.
+    quits : bool
+        True once a later signal raised KeyboardInterrupt, which the work may have suppressed to keep its answer.
+    """
+
+    announced = quits = False
+    since = math.inf
+    latest = -math.inf  # moment of the last signal in any run, stored in the class
 
     def is_repeated(self) -> bool:
-        """Record a signal; return True if it comes more than `REPEATED` seconds after the first one."""
-        now = time.monotonic()
+        """Record a signal; return True if an earlier one came in this run, or shortly before in another run."""
+        now, follows = time.monotonic(), math.isfinite(self.since)
+        pause = now - StopSignal.latest
         self.since = min(self.since, now)
-        self.set()
-        return now - self.since > REPEATED
+        if pause > REPEATED:
+            StopSignal.latest = now
+            self.quits = follows or pause <= QUITTING
+        return pause > REPEATED and self.quits
 
 
 @contextmanager
 def interruptible(who: str = "sparsecv", terminable: bool = False) -> Iterator[StopSignal]:
-    """Yield an event that the first Ctrl-C sets, on which the search returns its best answer; a later one quits.
+    """Yield an event that the first Ctrl-C sets, on which the search returns its best answer; a second one quits.
+
+    A Ctrl-C that follows one of an earlier run within `QUITTING` seconds is a second one, so that loops can be ended.
 
     Commands enter this context before they import numerical libraries, since some of these swallow a KeyboardInterrupt
     during their import. A handler of a host program stays in place. If it is written in Python, it is called too, and
@@ -313,14 +330,15 @@ def interruptible(who: str = "sparsecv", terminable: bool = False) -> Iterator[S
     before = {number: handler for number, handler in before.items() if handler is not None}
 
     def note(number: int, frame: Any) -> None:
-        first, again, host = not stop.is_set(), stop.is_repeated(), before[signal.Signals(number)]
+        first, host = not stop.is_set(), before[signal.Signals(number)]
+        stop.set()
         if callable(host) and host is not signal.default_int_handler:
             host(number, frame)
-        elif again:
+        elif stop.is_repeated():
             raise KeyboardInterrupt
         elif first and not stop.announced:
             # os.write: the handler may interrupt a print to the same stream
-            os.write(2, f"{who}: stopping (Ctrl-C again quits at once)\n".encode())
+            os.write(2, f"{who}: stopping (press Ctrl-C again to quit at once)\n".encode())
 
     try:
         for number in before:
@@ -332,3 +350,28 @@ def interruptible(who: str = "sparsecv", terminable: bool = False) -> Iterator[S
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def interruptible_call(who: str = "sparsecv") -> Iterator[StopSignal]:
+    """Yield the event of `interruptible` for a call from Python.
+
+    Parameters
+    ----------
+    who : str
+        Name before the line on stderr.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If Ctrl-C came twice, or before any answer was available.
+    """
+    with interruptible(who) as stop:
+        try:
+            yield stop
+        except OutOfTime as error:
+            if stop.is_set():
+                raise KeyboardInterrupt(str(error)) from error
+            raise
+        if stop.quits:  # the work suppressed the second Ctrl-C, because commands keep the answer of earlier work
+            raise KeyboardInterrupt

@@ -302,7 +302,7 @@ class BestSubsetLogistic(sparse_model.OfOneGamma, SparseClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> BestSubsetLogistic:
         """Fit the best subset of every requested size.
 
-        Ctrl-C ends the search with the best answer so far, as a time limit does; a second Ctrl-C quits.
+        Ctrl-C ends the search as a time limit does: the attributes are set, and `fit` raises `KeyboardInterrupt`.
 
         Parameters
         ----------
@@ -465,7 +465,7 @@ class BestSubsetLogisticCV(sparse_model.ChosenByLoss, SparseClassifier):
     ) -> BestSubsetLogisticCV:
         """Choose tau and gamma by cross-validation, and fit the best subset to all rows.
 
-        Ctrl-C ends the search with the best answer so far, as a time limit does; a second Ctrl-C quits.
+        Ctrl-C ends the search as a time limit does: the attributes are set, and `fit` raises `KeyboardInterrupt`.
 
         Parameters
         ----------

@@ -185,7 +185,7 @@ class BestSubsetPoisson(sparse_model.OfOneGamma, SparseCountModel):
     ) -> BestSubsetPoisson:
         """Fit the best subset of every requested size.
 
-        Ctrl-C ends the search with the best answer so far, as a time limit does; a second Ctrl-C quits.
+        Ctrl-C ends the search as a time limit does: the attributes are set, and `fit` raises `KeyboardInterrupt`.
 
         Parameters
         ----------
@@ -340,7 +340,7 @@ class BestSubsetPoissonCV(sparse_model.ChosenByLoss, SparseCountModel):
     ) -> BestSubsetPoissonCV:
         """Choose tau and gamma by cross-validation, and fit the best subset to all rows.
 
-        Ctrl-C ends the search with the best answer so far, as a time limit does; a second Ctrl-C quits.
+        Ctrl-C ends the search as a time limit does: the attributes are set, and `fit` raises `KeyboardInterrupt`.
 
         Parameters
         ----------

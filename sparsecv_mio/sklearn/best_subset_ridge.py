@@ -137,7 +137,7 @@ class BestSubsetRidge(sparse_model.OfOneGamma, SparseLinearModel):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetRidge:
         """Fit the best subset of every requested size.
 
-        Ctrl-C ends the search with the best answer so far, as a time limit does; a second Ctrl-C quits.
+        Ctrl-C ends the search as a time limit does: the attributes are set, and `fit` raises `KeyboardInterrupt`.
 
         Parameters
         ----------
@@ -290,7 +290,7 @@ class BestSubsetRidgeCV(sparse_model.ChosenByCV, SparseLinearModel):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> BestSubsetRidgeCV:
         """Choose tau and gamma by cross-validation, and fit the best subset to all rows.
 
-        Ctrl-C ends the search with the best answer so far, as a time limit does; a second Ctrl-C quits.
+        Ctrl-C ends the search as a time limit does: the attributes are set, and `fit` raises `KeyboardInterrupt`.
 
         Parameters
         ----------

@@ -40,7 +40,7 @@ from sparsecv_mio.data.number_format import POINT, is_number
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.weights import least_rows, read_numbers, weighted, weighted_rows
 from sparsecv_mio.declared_options import keyword_names, unexpected_keyword
-from sparsecv_mio.digits import abbreviate_list, format_interval, format_lower, format_upper
+from sparsecv_mio.digits import abbreviate_list, format_interval
 from sparsecv_mio.errors import BadInput, SparseCVWarning, match_keyword
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.implementations import find_implementation
@@ -54,8 +54,9 @@ from sparsecv_mio.model_space import (
     parse_taus,
 )
 from sparsecv_mio.report.coefficients import answer_notes
+from sparsecv_mio.report.record_words import describe_missing_proof
 from sparsecv_mio.search.api import cross_validate, held_out_predictions
-from sparsecv_mio.search.deadline import interruptible
+from sparsecv_mio.search.deadline import interruptible_call
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.sklearn.kept import MOST_KEPT, KeptSearch
@@ -108,13 +109,18 @@ def watched_search(estimator: Any, X: Any, y: Any) -> Iterator[dict[str, Any]]:
         Estimator; if its `verbose` is positive, progress is printed.
     X, y : arrays
         Data passed to the callbacks.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If Ctrl-C was pressed, so that loops and searches of scikit-learn end; the fitted attributes are set before.
     """
     context, due, name = None, -math.inf, type(estimator).__name__
     has_callbacks = bool(getattr(estimator, "_skl_callbacks", None))
     if hasattr(estimator, "_init_callback_context"):
         context = estimator._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
-    with interruptible(name) as stop:
+    with interruptible_call(name) as stop:
 
         def report(now: Progress) -> None:
             nonlocal due
@@ -133,32 +139,44 @@ def watched_search(estimator: Any, X: Any, y: Any) -> Iterator[dict[str, Any]]:
     if context is not None:
         fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
         context.call_on_fit_task_end(estimator=estimator, X=X, y=y, reconstruction_attributes=fitted)
+    if math.isfinite(stop.since):
+        answer = f"the best answer so far, with status_ {estimator.status_!r}"
+        raise KeyboardInterrupt(f"{name}: stopped by Ctrl-C; the fitted attributes hold {answer}")
 
 
-WHY_UNPROVED = {
-    "limit": "reached its limit",
-    "interrupted": "was interrupted",
-    "doubtful": "found a disagreement with a refit of its answer and removed some bounds",
-}
+REMEDIES = (  # what estimators have instead of options of files
+    (r"give --na-values (\S+) \(.*?\)", r"impute it by SimpleImputer(missing_values=\1) of sklearn.impute"),
+    (r"--folds '?groups:(?:[^']*'|\S+)", "cv=GroupKFold() of sklearn.model_selection, with `groups` in fit,"),
+    (r"--drop (?:'([^']*)'|(\S+\b))", r"force_out='\1\2'"),
+    (r"give --exposure (?:'([^']*)'|(\S+))", r"give `exposure` in fit, and force_out='\1\2'"),
+)
+
+
+def name_parameters(words: str) -> str:
+    """Return a warning with the parameters of estimators instead of the options of commands.
+
+    Examples
+    --------
+    >>> name_parameters("keep them together by --folds groups:COLUMN")
+    'keep them together by cv=GroupKFold() of sklearn.model_selection, with `groups` in fit'
+    >>> name_parameters("--drop 'my id' leaves it out; try --gamma 0.1:1:3")
+    "force_out='my id' leaves it out; try gammas='0.1:1:3'"
+    """
+    for option, remedy in REMEDIES:
+        words = re.sub(option, remedy, words)
+    return keyword_names(words.rstrip(","))
 
 
 def warn_of_result(estimator: Any, data: Dataset) -> None:
     """Warn if a fit ended without a proof, with its bounds, and of overdispersed counts and edges of the grid."""
     name = type(estimator).__name__
-    if estimator.status_ != "proved":
-        without_limit = estimator.status_ == "limit" and estimator.record_.request.time_limit is None
-        why = "had no search step left" if without_limit else WHY_UNPROVED[estimator.status_]
-        has_upper = math.isfinite(estimator.upper_)
-        upper = f"upper {format_upper(estimator.upper_)}" if has_upper else "no upper bound yet"
-        bounds = f"certified bounds: lower {format_lower(estimator.lower_)}, {upper}"
-        estimate = "; cv_error_ is an estimate" if getattr(estimator.record_, "estimate", False) else ""
-        words = f"{name} {why} before the answer was certified; {bounds}{estimate}"
-        warnings.warn(words, ConvergenceWarning, stacklevel=CALLER)
+    if unproved := describe_missing_proof(estimator.record_):
+        warnings.warn(name_parameters(f"{name} {unproved}"), ConvergenceWarning, stacklevel=CALLER)
     notes = [(SparseCVWarning, words) for words in estimator.record_.warnings]
     if isinstance(estimator, ChosenByCV):
         notes += answer_notes(estimator.record_, data)
     for category, words in notes:
-        warnings.warn(f"{name}: {keyword_names(words)}", category, stacklevel=CALLER)
+        warnings.warn(f"{name}: {name_parameters(words)}", category, stacklevel=CALLER)
 
 
 EMPTY_CELLS = (

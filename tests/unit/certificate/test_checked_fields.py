@@ -92,3 +92,13 @@ def test_a_report_prints_its_verdict_and_disagreements() -> None:
         "the record does not agree with the data",
         "disagrees: cv_error is 1, computed 2",
     ]
+
+
+def test_a_report_is_true_only_if_the_record_agrees() -> None:
+    failed = tuple(Failure(f"table[{k}].lower", "is 1, not 2") for k in range(100))
+    agrees, differs = VerifyReport(("fits",) * 100, (), ()), VerifyReport((), ("seconds",) * 100, failed)
+    assert agrees and not differs
+    assert repr(agrees).startswith("VerifyReport(the record agrees with the data")
+    shown = repr(differs)
+    assert "does not agree" in shown and "table[0].lower is 1" in shown and "100 disagreements" in shown
+    assert len(shown.splitlines()) == 2

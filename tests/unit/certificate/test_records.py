@@ -303,3 +303,13 @@ def test_a_record_states_its_loss() -> None:
     for text, said in (("squared", "field counts must be null with loss squared"), ("gamma", "data.loss")):
         with pytest.raises(CorruptStore, match=said):
             Record.from_json(stated.to_json().replace('"loss": "poisson"', f'"loss": "{text}"'))
+
+
+@pytest.mark.filterwarnings("ignore::sparsecv_mio.errors.SparseCVWarning")
+def test_parts_of_a_record_have_a_short_repr() -> None:
+    whole = sc.bootstrap(sc.solve(FRAME, "lpsa", gammas=[0.1, 1.0], folds=5, nested=2), FRAME, draws=3)
+    parts = {field.name: getattr(whole, field.name) for field in dataclasses.fields(whole)}
+    shown = {name: repr(part).splitlines() for name, part in parts.items() if dataclasses.is_dataclass(part)}
+    assert {"work", "data", "request", "nested", "bootstrap"} <= set(shown)
+    assert {name for name, lines in shown.items() if len(lines) > 3 or sum(map(len, lines)) > 340} == set()
+    assert shown["work"][0].startswith("Work(") and "<" in "".join(shown["work"])

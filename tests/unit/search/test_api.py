@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -258,7 +259,29 @@ def test_ctrl_c_returns_the_best_answer_so_far(nested: int | None, capfd: pytest
     record = sc.solve(data, folds="5", gap=1e-9, nested=nested, progress=interrupt, threads=1)
     assert sent and record.status == "interrupted" and record.support
     assert record.lower <= record.upper and sc.verify(record, data).ok
-    assert signal.getsignal(signal.SIGINT) is before and "Ctrl-C again quits at once" in capfd.readouterr().err
+    assert signal.getsignal(signal.SIGINT) is before and "press Ctrl-C again to quit" in capfd.readouterr().err
+
+
+def test_a_search_that_reaches_its_limit_warns_with_its_bounds_and_a_remedy() -> None:
+    data = problems.linear(0, 60, 30, {0: 1.0, 1: -1.0, 2: 0.5}, noise=4.0)
+    with pytest.warns(SparseCVWarning, match="^the search reached its limit before the answer was certified") as caught:
+        record = sc.solve(data, folds="5", gap=0.0, gammas="1e-3:10:15", time_limit=0.5)
+    said = str(caught[0].message)
+    assert record.status == "limit" and "certified bounds: lower " in said and "time_limit" in said
+    assert "--" not in said and not any("reached its limit" in words for words in record.warnings)
+
+
+def test_a_second_ctrl_c_while_the_answer_is_built_quits() -> None:
+    data, sent = problems.linear(0, 60, 30, {0: 1.0, 1: -1.0, 2: 0.5}, noise=4.0), list[int]()
+
+    def press(*_given: object) -> None:
+        sent.append(1)
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        sc.solve(data, folds="5", gap=1e-9, progress=lambda state: sent or press(), found=press, threads=1)
+    assert len(sent) == 2
 
 
 @pytest.mark.usefixtures("plain_interrupts")
@@ -575,3 +598,12 @@ def test_numbers_beyond_double_precision_are_refused(options: dict[str, Any], me
         sc.solve(frame.assign(a=pd.Series([1, 10**400, 2, 3], dtype=object)), "y", folds="2")
     with pytest.raises(BadInput, match="numbers only"):
         sc.Dataset.from_arrays([[1, 10**400], [2, 3]], [1.0, 2.0])
+
+
+def test_separated_classes_have_no_hint_on_smaller_gammas() -> None:
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"a": np.r_[rng.normal(0, 1, 30), rng.normal(9, 1, 30)], "b": rng.normal(size=60)})
+    frame["ill"] = np.repeat([0, 1], 30)
+    with pytest.warns(SparseCVWarning, match="give larger gammas") as caught:
+        record = sc.solve(frame, "ill", folds="5", loss="logistic", gammas=[1e-3, 1e-2, 1e-1])
+    assert record.gamma == 1e-3 and not any("try gammas" in str(one.message) for one in caught)

@@ -9,6 +9,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from sparsecv_mio.near.common_subset import CommonSearch, best_common_subset
 from sparsecv_mio.problem import glm_refit, refit
 from sparsecv_mio.search import first_use
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.deadline import Deadline, interruptible, run_within_limit
+from sparsecv_mio.search.deadline import Deadline, StopSignal, interruptible, interruptible_call, run_within_limit
 from sparsecv_mio.search.first_use import FirstUse, compile_kernels_once, make_first_use, make_tiny_data, start_clock
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.observers import COMPILING, Progress
@@ -200,13 +201,29 @@ def test_the_first_signal_sets_the_event_and_a_later_one_quits(
         assert not stop.is_set()
         signal.raise_signal(number)
         assert stop.is_set() and capfd.readouterr().err.startswith("name: stopping")
-        signal.raise_signal(number)  # within a second, as `timeout` sends it to the process and to its group
+        signal.raise_signal(number)  # at once, as `timeout` sends it to the process and to its group
         signal.raise_signal(signal.SIGINT)
-        assert capfd.readouterr().err == ""
-        stop.since -= 1.5
+        assert capfd.readouterr().err == "" and not stop.quits
+        StopSignal.latest -= 0.3
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(number)
     assert [signal.getsignal(kind) for kind in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_a_signal_soon_after_one_of_an_earlier_run_quits() -> None:
+    for pause, quits in ((0.0, False), (0.05, False), (0.5, True), (2.0, True), (10.0, False)):
+        StopSignal.latest -= pause
+        with interruptible() as stop, pytest.raises(KeyboardInterrupt) if quits else nullcontext():
+            signal.raise_signal(signal.SIGINT)
+        assert stop.is_set() and stop.quits is quits
+
+
+def test_a_call_from_python_ends_although_its_work_suppresses_the_second_signal() -> None:
+    with pytest.raises(KeyboardInterrupt), interruptible_call():
+        signal.raise_signal(signal.SIGINT)
+        StopSignal.latest -= 0.3
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
 
 
 def test_only_commands_take_sigterm() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import inspect
 import pickle
+import re
 import signal
 import threading
 import warnings
@@ -47,12 +48,13 @@ from sparsecv_mio import model_space
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.errors import BadInput, GridEdgeWarning, SparseCVWarning
+from sparsecv_mio.errors import BadInput, GridEdgeWarning, OutOfTime, SparseCVWarning
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.sklearn import (
     BestSubsetLogistic,
     BestSubsetLogisticCV,
     BestSubsetPoisson,
+    BestSubsetPoissonCV,
     BestSubsetRidge,
     BestSubsetRidgeCV,
     kept,
@@ -126,19 +128,19 @@ def test_a_callback_may_end_the_fit() -> None:
     ],
 )  # fmt: skip
 def test_what_is_not_proved_is_a_warning(status: str, limit: float | None, words: str) -> None:
-    request = SimpleNamespace(time_limit=limit)
-    record = SimpleNamespace(warnings=("a copy",), request=request)
-    with pytest.warns(
-        ConvergenceWarning, match=f"SimpleNamespace {words} before the answer .* lower 1, upper 2.5"
-    ) as caught:
-        warn_of_result(SimpleNamespace(status_=status, lower_=1.0, upper_=2.5, record_=record), DATA)
-    assert str(caught[0].message).endswith("certified bounds: lower 1, upper 2.5")
+    record = SimpleNamespace(
+        warnings=("a copy",), request=SimpleNamespace(time_limit=limit), status=status, lower=1.0, upper=2.5,
+        estimate=False, table=(), continuous=None, certificate=SimpleNamespace(gamma=0.1, tau=1), advice=None,
+    )  # fmt: skip
+    expected = f"SimpleNamespace {words} before the answer .* lower 1, upper 2.5"
+    with pytest.warns(ConvergenceWarning, match=f"{expected}$"):
+        warn_of_result(SimpleNamespace(record_=record), DATA)
     record.estimate = True
-    with pytest.warns(ConvergenceWarning, match="upper 2.5; cv_error_ is an estimate$"):
-        warn_of_result(SimpleNamespace(status_=status, lower_=1.0, upper_=2.5, record_=record), DATA)
+    with pytest.warns(ConvergenceWarning, match=f"{expected}; the CV error is an estimate$"):
+        warn_of_result(SimpleNamespace(record_=record), DATA)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_result(SimpleNamespace(status_="proved", record_=SimpleNamespace(warnings=())), DATA)
+        warn_of_result(SimpleNamespace(record_=SimpleNamespace(status="proved", warnings=())), DATA)
 
 
 def test_lines_say_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -477,17 +479,36 @@ def test_a_limit_keeps_the_best_answer() -> None:
     assert model.status_ == "limit" and model.lower_ <= model.cv_error_ and model.score(wide, y) > 0.5
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_an_interrupt_leaves_a_fitted_estimator() -> None:
     X, y = prostate()
     wide = PolynomialFeatures(2, include_bias=False).fit_transform(X)
     timer = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
     before = signal.getsignal(signal.SIGINT)
     timer.start()
-    model = BestSubsetRidgeCV(gap=0.0, cv="loo").fit(wide, y)
+    model = BestSubsetRidgeCV(gap=0.0, cv="loo")
+    with pytest.raises(KeyboardInterrupt, match="status_ 'interrupted'"):
+        model.fit(wide, y)
     timer.join()
     assert model.status_ == "interrupted" and np.isfinite(model.predict(wide)).all()
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_an_interrupt_ends_a_search_of_scikit_learn(monkeypatch: pytest.MonkeyPatch, answers: bool) -> None:
+    """Also before the first answer, which would otherwise be a failed fit with the score NaN."""
+    fits, search = list[int](), sparse_model.cross_validate
+
+    def interrupt(*given: Any, **options: Any) -> Any:
+        fits.append(1)
+        signal.raise_signal(signal.SIGINT)
+        if answers:
+            return search(*given, **options)
+        raise OutOfTime("no answer yet")
+
+    monkeypatch.setattr(sparse_model, "cross_validate", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        GridSearchCV(BestSubsetRidgeCV(cv=3), {"gap": [1e-4, 1e-5]}, cv=3).fit(*prostate())
+    assert len(fits) == 1
 
 
 def test_without_a_refit_there_is_a_choice_and_no_model() -> None:
@@ -623,6 +644,33 @@ def test_what_a_limit_or_the_size_leaves_of_it(monkeypatch: pytest.MonkeyPatch) 
     assert "split0_test_score" not in model.cv_results_ and not hasattr(model, "coef_path_")
     with pytest.raises(AttributeError, match="only record_ is stored"):
         _ = model.mse_path_
+
+
+def test_warnings_name_only_what_the_estimators_have() -> None:
+    rng = np.random.default_rng(4)
+    X = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"])
+    y = X.a + 0.1 * rng.normal(size=60)
+    counts = pd.Series(rng.poisson(np.exp(0.5 * X.a)), name="n")
+    coded, copies = X.assign(b=X.b.where(X.index > 3, -999.0)), [0, *range(20)] * 3
+    days = X.assign(days=rng.uniform(1.0, 9.0, 60))
+    cases: list[tuple[Any, Any, Any, str]] = [
+        (BestSubsetRidgeCV(cv=3), coded, y, "missing_values=-999"),
+        (BestSubsetRidge(2), coded, y, "missing_values=-999"),
+        (BestSubsetRidgeCV(cv=3), X.assign(id=rng.permutation(60) + 1), y, "force_out='id'"),
+        (BestSubsetRidgeCV(cv=3), X.assign(subject=np.arange(60) // 3), y, "GroupKFold.*force_out='subject'"),
+        (BestSubsetRidgeCV(cv=3), X.iloc[copies], y.iloc[copies], "GroupKFold"),
+        (BestSubsetRidgeCV(cv=3, taus=1), X.assign(b=X.a), y, "duplicate"),
+        (BestSubsetPoissonCV(cv=3), days, counts, "`exposure` in fit, and force_out='days'"),
+        (BestSubsetLogisticCV(cv=3), X, y > 0.0, "try gammas="),
+    ]
+    for model, frame, target, remedy in cases:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(frame, target)
+        said = "\n".join(str(warning.message) for warning in caught)
+        named = {a or b for a, b in re.findall(r"(?<![\w.(])(\w+)=|`(\w+)`", said)}
+        known = {*model.get_params(), *inspect.signature(model.fit).parameters, "missing_values"}
+        assert re.search(remedy, said) and named <= known and "--" not in said, said
 
 
 def test_a_pair_on_the_edge_of_the_grid_is_a_warning() -> None:
