@@ -148,13 +148,14 @@ class SparseClassifier(FittedClasses, ClassifierMixin, sparse_model.SparseEstima
         sample_weight : (n,) array_like, optional
             Row weights; 1 by default.
         offset : (n,) array_like, optional
-            Numbers that are added to the log odds; 0 by default.
+            Numbers that are added to the log odds; 0 by default. A model that was fitted with offsets needs offsets.
 
         Returns
         -------
         float
             Accuracy.
         """
+        self._require_offsets(offset=offset)
         return float(accuracy_score(y, self.predict(X, offset), sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:

@@ -52,9 +52,9 @@ class SparseCountModel(RegressorMixin, sparse_model.SparseEstimator):
         y : (n,) array_like
             Counts.
         sample_weight, exposure : (n,) array_like, optional
-            Row weights and exposures; 1 by default.
+            Row weights and exposures; 1 by default. A model that was fitted with exposures needs exposures.
         offset : (n,) array_like, optional
-            Offsets; 0 by default.
+            Offsets; 0 by default. A model that was fitted with offsets needs offsets.
 
         Returns
         -------
@@ -62,6 +62,7 @@ class SparseCountModel(RegressorMixin, sparse_model.SparseEstimator):
             D^2, at most 1; equal to `PoissonRegressor.score` of scikit-learn with targets `y / exposure` and weights
             `sample_weight * exposure`. An offset multiplies the exposure by its exponential.
         """
+        self._require_offsets(exposure=exposure, offset=offset)
         rates = np.maximum(self.predict(X), np.finfo(float).tiny)
         counts, weights = np.asarray(y, dtype=np.float64), sample_weight
         if exposure is not None or offset is not None:

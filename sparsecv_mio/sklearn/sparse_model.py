@@ -357,6 +357,16 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         rows, model = self._rows(X), (np.ravel(self.coef_), float(np.ravel(self.intercept_)[0]))
         return linear_predictors(rows, self.record_.data.names, *model, caller=5)
 
+    def _require_offsets(self, **given: Any) -> None:
+        """Raise `BadInput` if `score` lacks the exposures or offsets with which the model was fitted."""
+        check_is_fitted(self)
+        for option, values in given.items():
+            if values is None and getattr(self.record_.data, option) is not None:
+                raise BadInput(
+                    f"{option}: the model was fitted with {option}, but `score` has none; give {option}=, or one number "
+                    f"for all rows, and in scikit-learn's cross-validation use set_score_request({option}=True)"
+                )
+
     def __sklearn_tags__(self) -> Any:
         """Return the tags of scikit-learn: the estimator accepts sparse X."""
         tags = super().__sklearn_tags__()

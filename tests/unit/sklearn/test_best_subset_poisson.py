@@ -18,7 +18,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.loss_targets import as_counts
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.sklearn import BestSubsetPoisson, BestSubsetPoissonCV
+from sparsecv_mio.sklearn import BestSubsetLogistic, BestSubsetPoisson, BestSubsetPoissonCV
 
 
 def drawn(n: int = 80, p: int = 5) -> tuple[Any, Any, Any]:
@@ -47,7 +47,7 @@ def test_all_features_are_the_fit_of_scikit_learn(gamma: float, intercept: bool)
         assert ours.predict(X) == pytest.approx(theirs.predict(X), rel=1e-6)
         assert ours.predict(X, e) == pytest.approx(e * theirs.predict(X), rel=1e-6)
         assert ours.score(X, y, w, exposure=e) == pytest.approx(theirs.score(X, y / e, w * e), abs=1e-6)
-    assert ours.score(X, y) == pytest.approx(theirs.score(X, y), abs=1e-6)
+    assert ours.score(X, y, exposure=1.0) == pytest.approx(theirs.score(X, y), abs=1e-6)
 
 
 def test_the_search_its_exposures_and_its_record() -> None:
@@ -87,6 +87,18 @@ def test_exposures_are_routed_through_pipelines_and_searches() -> None:
     alone = BestSubsetPoisson(search.best_params_["bestsubsetpoisson__tau"])
     alone.fit(StandardScaler().fit_transform(X), y, exposure=exposure)
     assert search.best_estimator_[-1].coef_ == pytest.approx(alone.coef_)
+
+
+def test_a_score_without_the_exposures_or_offsets_of_the_fit_is_refused() -> None:
+    X, y, exposure = drawn()
+    model = BestSubsetPoisson(2).fit(X, y, exposure=exposure)
+    with pytest.raises(BadInput, match=r"^exposure: .* fitted with exposure, .* set_score_request\(exposure=True\)"):
+        model.score(X, y)
+    assert model.score(X, y, exposure=exposure) > model.score(X, y, exposure=1.0)
+    labels = BestSubsetLogistic(2).fit(X, y > 1, offset=np.log(exposure))
+    with pytest.raises(BadInput, match="^offset: the model was fitted with offset, but `score` has none"):
+        labels.score(X, y > 1)
+    assert BestSubsetPoisson(2).fit(X, y).score(X, y) > 0.0
 
 
 def test_what_is_refused() -> None:
