@@ -284,7 +284,7 @@ def _exit_after_parent(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # blocked while the parent started it
-    warnings.filterwarnings("ignore", "compiling kernels")  # otherwise every process would warn
+    warnings.filterwarnings("ignore", "compiling kernels|no time limit: ")  # otherwise every process would warn
     threading.Thread(target=watch, daemon=True).start()
 
 

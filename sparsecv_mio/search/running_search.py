@@ -19,7 +19,9 @@ later                           the state of the method
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -27,8 +29,11 @@ import numpy as np
 
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, give_back_memory
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.declared_options import keyword_names
+from sparsecv_mio.digits import format_interval
+from sparsecv_mio.errors import CorruptStore, SparseCVWarning
 from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.model_space import text_of_taus
 from sparsecv_mio.parallel import Hands
 from sparsecv_mio.search.answer.quick_answer import QuickAnswer, find_quick_answer
 from sparsecv_mio.search.answer.recheck import recheck_snapshot
@@ -240,6 +245,8 @@ def with_threads(context: Context, options: SearchOptions) -> Context:
     return replace(context, threads=threads)
 
 
+SILENT_SECONDS = 60.0  # seconds after which a search without a limit and without progress warns of its gap
+
 NewMethod = Callable[[Context, SearchOptions, Signals], Watched]  # returns a method before its first step
 
 
@@ -298,6 +305,9 @@ def drive(
     if hooks.resume is not None:
         resume(method, hooks.resume, stored)
     reporter = _reporter(method, signals, hooks)
+    if reporter is None and hooks.began is None and method.context.deadline.limit is None:
+        warn = _make_warner_of_long_search(method)
+        signals.listen(step=lambda _begun: warn(), turn=warn)
     if trace is not None:  # a resumed run is traced only after its state is restored
         signals.listen(step=trace.begun.append, turn=partial(trace.visit, method))
     if keeper is not None:  # the limit may expire within the first turn
@@ -327,3 +337,26 @@ def _reporter(method: Watched, signals: Signals, hooks: Hooks) -> Reporter | Non
     if method.carried_on:
         hooks.progress(replace(method.progress(), stage=RESUMED))
     return reporter
+
+
+def _make_warner_of_long_search(method: Watched) -> Callable[[], None]:
+    """Return a function that warns once of a search in Python that shows no progress and may take for ever."""
+    is_due = True
+
+    def warn() -> None:
+        nonlocal is_due
+        if not is_due or (seconds := method.context.deadline.seconds) < SILENT_SECONDS:
+            return
+        is_due, now = False, method.progress()
+        smaller = "fewer --tau or --gamma values take less time"
+        if now.proved is not None and (most := now.proved[0]) is not None:
+            certified = text_of_taus(size.tau for size in now.taus if size.tau <= most)
+            smaller = f"the smaller grid --tau {certified} is certified already"
+        words = (
+            f"no time limit: after {seconds:.0f} s the minimum CV error is in {format_interval(now.lower, now.upper)}; "
+            f"--time-limit 300 ends a search with its best answer, as Ctrl-C does; {smaller}"
+        )
+        with suppress(Warning):  # if warnings are errors, this warning does not end the search
+            warnings.warn_explicit(keyword_names(words), SparseCVWarning, "sparsecv_mio", 1)
+
+    return warn

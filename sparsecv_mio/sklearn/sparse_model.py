@@ -363,8 +363,8 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         for option, values in given.items():
             if values is None and getattr(self.record_.data, option) is not None:
                 raise BadInput(
-                    f"{option}: the model was fitted with {option}, but `score` has none; give {option}=, or one number "
-                    f"for all rows, and in scikit-learn's cross-validation use set_score_request({option}=True)"
+                    f"{option}: the model was fitted with {option}, but `score` has none; give {option}=, or one "
+                    f"number for all rows, and in scikit-learn's cross-validation use set_score_request({option}=True)"
                 )
 
     def __sklearn_tags__(self) -> Any:

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from sparsecv_mio.data.folds import inner_folds, make_folds, outer_folds
 from sparsecv_mio.errors import BadInput, GridEdgeWarning, OutOfTime, SparseCVWarning
 from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.report.record_report import report_text
+from sparsecv_mio.search import running_search
 from sparsecv_mio.search.answer import fold_models
 from sparsecv_mio.search.answer.fold_models import held_out_predictions, predictions_by_fold
 from sparsecv_mio.search.answer.outer_models import STABILITY_WEIGHTS
@@ -269,6 +271,24 @@ def test_a_search_that_reaches_its_limit_warns_with_its_bounds_and_a_remedy() ->
     said = str(caught[0].message)
     assert record.status == "limit" and "certified bounds: lower " in said and "time_limit" in said
     assert "--" not in said and not any("reached its limit" in words for words in record.warnings)
+
+
+def test_a_long_search_without_limit_and_progress_warns_once_of_its_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running_search, "SILENT_SECONDS", 0.0)
+    data = problems.linear(0, 40, 12, {0: 1.0, 1: -1.0, 2: 0.5}, noise=4.0)
+    how: dict[str, Any] = {"folds": "5", "gammas": [0.1, 1.0]}
+    said = "^no time limit: after . s the minimum CV error is in .*; time_limit=300 ends a search .*; fewer `taus` or"
+    with pytest.warns(SparseCVWarning, match=said) as caught:
+        sc.solve(data, **how)
+    assert sum("no time limit" in str(one.message) for one in caught) == 1
+    with warnings.catch_warnings(record=True) as caught_otherwise:
+        warnings.simplefilter("always")
+        sc.solve(data, **how, time_limit=60)
+        sc.solve(data, **how, progress=lambda state: None)
+    assert not any("no time limit" in str(one.message) for one in caught_otherwise)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "no time limit")
+        assert sc.solve(data, **how).status == "proved"
 
 
 def test_a_second_ctrl_c_while_the_answer_is_built_quits() -> None:
