@@ -284,7 +284,8 @@ def _exit_after_parent(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # blocked while the parent started it
-    warnings.filterwarnings("ignore", "compiling kernels|no time limit: ")  # otherwise every process would warn
+    logging.getLogger("sparsecv_mio").setLevel(logging.ERROR)  # otherwise every process would report compilation
+    warnings.filterwarnings("ignore", "no time limit: ")
     threading.Thread(target=watch, daemon=True).start()
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import atexit
 import gc
+import logging
 import os
 import signal
 import sys
 import threading
 import time
-import warnings
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -297,7 +297,7 @@ def main() -> None:
     gc.set_threshold(200_000, 20, 20)  # a tenth of a short command is spent on objects of imports, which stay anyway
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, terminate)
-    warnings.filterwarnings("ignore", "compiling kernels")  # the live view reports this
+    logging.getLogger("sparsecv_mio").setLevel(logging.ERROR)  # the live view reports what is compiled
     code = run(began=process_start())
     failure = write_stream(sys.stdout, [])  # flushes the output of --help
     if failure is not None:

@@ -7,11 +7,11 @@ bounds and the finished share of the work. The view has one row for each tau; ne
 
 from __future__ import annotations
 
+import logging
 import math
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -350,19 +350,21 @@ def proof_lines(quiet: bool) -> Iterator[Callable[[int], None]]:
 @contextmanager
 def compilation_lines(quiet: bool) -> Iterator[None]:
     """Print a line before kernels are compiled, for a command without a view of its search, unless quiet."""
-    with warnings.catch_warnings():
+    logger = logging.getLogger("sparsecv_mio")
+    level = logger.level
+
+    def show(entry: logging.LogRecord) -> bool:
         if not quiet:
-            before = warnings.showwarning
+            tell(f"{_seconds_of_command():.0f} s; {entry.getMessage()}")
+        return False
 
-            def show(message: Warning | str, *details: Any, **more: Any) -> None:
-                if str(message).startswith(COMPILING):
-                    tell(f"{_seconds_of_command():.0f} s; {message}")
-                else:
-                    before(message, *details, **more)
-
-            warnings.filterwarnings("always", COMPILING)
-            warnings.showwarning = show
+    logger.addFilter(show)
+    logger.setLevel(logging.WARNING)
+    try:
         yield
+    finally:
+        logger.removeFilter(show)
+        logger.setLevel(level)
 
 
 @contextmanager

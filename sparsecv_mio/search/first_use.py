@@ -7,9 +7,9 @@ compiled at its first call, and this compilation counts towards the time limit.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -20,7 +20,7 @@ import numpy as np
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.loss_targets import as_counts, as_two_classes
-from sparsecv_mio.errors import Interrupted, SparseCVWarning
+from sparsecv_mio.errors import Interrupted
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.search.deadline import Deadline, Limited
 from sparsecv_mio.search.observers import COMPILING, Progress
@@ -186,7 +186,7 @@ def compile_kernels_once(
     stop : Event or None
         Event that Ctrl-C sets.
     progress : callable, optional
-        Function that is called before compilation, with the expected time; without it a warning is given.
+        Function that is called before compilation, with the expected time; without it the logger reports it.
     check : callable, optional
         Function that raises an error for a question without an answer; called before compilation, which takes long.
 
@@ -203,14 +203,14 @@ def compile_kernels_once(
     if check is not None:
         check()
     begin = time.monotonic()
-    words = f"{COMPILING}: about {needs.seconds:.0f} s on an idle core, not counted in a time limit"
+    duration = f"about {needs.seconds:.0f} s on an idle core, less if parts are stored"
+    words = f"{COMPILING}: {duration}, not counted in a time limit"
     if _under_way:
         pass  # announced by the purpose whose tiny run this is
     elif progress is not None:
         progress(Progress(0, 0, 0, 0.0, np.inf, 0.0, stage=words))
     else:
-        with suppress(Warning):  # if warnings are errors, this warning does not end the run
-            warnings.warn_explicit(words, SparseCVWarning, "sparsecv_mio", 1)
+        logging.getLogger("sparsecv_mio").warning(words)
     _compiled.add(needs.purpose)  # the tiny run calls this function too
     _under_way.append(needs.purpose)
     try:

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -182,9 +181,7 @@ def test_every_search_announces_that_it_compiles(
     if command[0] != "path":  # which is the quickest one
         return
     monkeypatch.setattr(first_use, "_compiled", set())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert run([*command, "--quiet"]) == 0
+    assert run([*command, "--quiet"]) == 0
     assert COMPILING not in capsys.readouterr().err
 
 

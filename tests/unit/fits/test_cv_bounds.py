@@ -55,7 +55,6 @@ def test_an_interrupted_run_has_valid_bounds() -> None:
     assert bounded.status == "interrupted" and np.all(bounded.table.lower >= 0.0)
 
 
-@pytest.mark.filterwarnings("ignore:compiling kernels")
 def test_the_first_use_on_a_machine_takes_options_of_any_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels are compiled by tiny data of two classes, which have no exposures."""
     noted = list[str]()
