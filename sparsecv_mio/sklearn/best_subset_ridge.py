@@ -263,7 +263,7 @@ class BestSubsetRidgeCV(sparse_model.ChosenByCV, SparseLinearModel):
         `tau_` is proved (`BestSubsetRidge(taus, gamma=gamma_)` proves all).
     held_out_predictions_ : (m,) array
         Prediction of each row of the fit with a weight above 0, in the order of X. Each prediction comes from the model
-        of the chosen pair that was fitted without the fold of the row.
+        of the chosen pair that was fitted without the fold of the row; it is NaN for a row in no fold.
     record_ : Record
         Answer and certificate; `record_.write_record(file)` saves it for `sparsecv verify`.
     n_features_in_, feature_names_in_ : int, array

@@ -599,7 +599,7 @@ class ChosenByCV:
 
     @property
     def held_out_predictions_(self: Any) -> FloatArray:
-        """(m,) predictions of each row of positive weight, by the model of the chosen pair fitted without its fold."""
+        """(m,) predictions of the rows of positive weight by the model of the chosen pair without their fold, or NaN."""
         search = self._search
         return held_out_predictions(self.record_, search.dataset, search.folds)
 
