@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sparsecv_mio.certificate import parts
@@ -251,6 +252,17 @@ class NearRecord(parts.JsonRecord):
             f"NearRecord({self.status}: {several(len(self.models), 'model')} within a relative excess "
             f"of {self.within:.3g}, {sizes})"
         )
+
+    def summary(self) -> str:
+        """Return the answer in a few lines: each size with its bounds, and the features of its best model."""
+        lines = [repr(self).removeprefix("NearRecord(").removesuffix(")")]
+        for size in self.sizes:
+            best = min((model for model in self.models if model.tau == size.tau), key=attrgetter("value"), default=None)
+            found = f"best model: {', '.join(best.support)}" if best else "no model found"
+            interval = format_interval(size.lower, size.best)
+            listed = "all listed" if size.complete else "list not complete"
+            lines.append(f"tau={size.tau}: minimum in {interval}, {several(size.models, 'model')}, {listed}; {found}")
+        return "\n".join([*lines, f"{self.data.n} rows, gamma={format_number(self.gamma)}"])
 
     def to_frame(self) -> pd.DataFrame:
         """Return the models as a pandas frame with a column for every field of `NearModel`."""

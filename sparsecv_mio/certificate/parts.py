@@ -207,7 +207,8 @@ def _locate_json_error(error: msgspec.DecodeError, text: str) -> str:
         return str(error).lower()
     before = text.encode()[: int(match[2])].decode()
     line = before.count("\n") + 1
-    return f"{match[1]}, line {line}, after {before[-40:].lstrip()!r}"
+    after = f", after {before[-40:].lstrip()!r}" if before.strip() else ""
+    return f"{match[1]}, line {line}{after}"
 
 
 class Encoded(str):

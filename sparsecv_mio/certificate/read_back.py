@@ -52,10 +52,12 @@ def read_record(path: str | os.PathLike[str]) -> StoredRecord:
         raise CorruptStore(f"cannot read record {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise CorruptStore(f"record {path}: is not a text file; name a JSON record") from None
-    schema = read_schema(text)
     others = (PathRecord, FitRecord, NearRecord, CommonRecord)
-    kind = next((kind for kind in others if kind.schema_name == schema), Record)
-    return kind.from_json(text)
+    try:
+        schema = read_schema(text)
+        return next((kind for kind in others if kind.schema_name == schema), Record).from_json(text)
+    except CorruptStore as error:
+        raise CorruptStore(f"record {path}: {str(error).removeprefix('record: ')}") from None
 
 
 def unknown_fields(path: str | os.PathLike[str], record: StoredRecord) -> list[str]:

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -186,13 +186,13 @@ def request_pairs(pairs: int | str, threshold: float = THRESHOLD) -> Repetition:
     return Repetition(STABILITY_SELECTION, 2 * int(pairs), float(threshold))
 
 
-def request_splits(method: str, level: float = LEVEL) -> Repetition:
+def request_splits(method: int | str, level: float = LEVEL) -> Repetition:
     """Return a checked request of inference by splits.
 
     Parameters
     ----------
-    method : str
-        Text `splits:B`.
+    method : int or str
+        Number B of splits, or the text `splits:B`.
     level : float
         Level of all intervals together.
 
@@ -203,7 +203,8 @@ def request_splits(method: str, level: float = LEVEL) -> Repetition:
     MissingPackage
         If statsmodels is not installed.
     """
-    text = str(method).strip().lower()
+    is_number = isinstance(method, Integral) and not isinstance(method, bool)
+    text = f"splits:{method}" if is_number else str(method).strip().lower()
     if text in NAIVE:
         raise BadInput(
             f"infer: {text!r} is not offered: the rows that chose the features would also test them, and noise would "
@@ -443,7 +444,7 @@ def stability_selection(
 def infer(
     record: Record,
     data: Any,
-    method: str = DEFAULT_SPLITS,
+    method: int | str = DEFAULT_SPLITS,
     *,
     level: float = LEVEL,
     folds: AnyFolds | None = None,
@@ -463,8 +464,8 @@ def infer(
         Record of `solve`.
     data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
         Data of the record.
-    method : str
-        Text `splits:B`, where B is the number of splits.
+    method : int or str
+        Number B of splits, or the text `splits:B`.
     level : float
         Level of all intervals together; `1 - level` is the level of the family-wise error of the p-values.
     folds : str, int, splitter, labels, pairs or FoldPlan, optional

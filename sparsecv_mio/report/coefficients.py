@@ -18,7 +18,7 @@ from sparsecv_mio.digits import format_number, quoted_name
 from sparsecv_mio.errors import GridEdgeWarning, SparseCVWarning
 from sparsecv_mio.model_space import abbreviate_names, find_factors, word_of_factor
 from sparsecv_mio.report.layout import say
-from sparsecv_mio.report.record_words import edge_hints
+from sparsecv_mio.report.record_words import NULL_IS_BETTER, edge_hints
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.words import Intercept, Scale
 
@@ -179,7 +179,7 @@ def answer_notes(record: Record, data: Dataset) -> Iterator[tuple[type[SparseCVW
         for note in overdispersion_note(scatter, record.loss):
             yield SparseCVWarning, f"{pearson_formula(record)} {format_number(scatter.ratio, 4)}: {note}"
     for hint in edge_hints(record):
-        yield GridEdgeWarning, hint
+        yield SparseCVWarning if NULL_IS_BETTER in hint else GridEdgeWarning, hint
 
 
 def overdispersion_note(scatter: Scatter, loss: Loss = Loss.POISSON) -> list[str]:

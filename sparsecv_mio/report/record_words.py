@@ -65,6 +65,7 @@ def describe_region(up_to_tau: int | None, from_gamma: float | None, taus: Seque
     return ", and ".join(parts)
 
 
+NULL_IS_BETTER = "may predict better"  # part of the hint that is not on an edge of the grid
 WHY_UNPROVED = {
     "limit": "reached its limit",
     "interrupted": "was interrupted",
@@ -702,7 +703,7 @@ def _tau_hint(record: Record) -> str:
     from_0 = f"--tau 0:{most}"
     if least > 0 and record.r_squared is not None and record.r_squared < 0.0:
         null = "R^2 is below 0, so the mean of the target" if record.loss.is_quadratic else "a model without features"
-        return f"{null} may predict better: {from_0} includes it"
+        return f"{null} {NULL_IS_BETTER}: {from_0} includes it"
     if least == most:
         return ""
     held_out = -(-record.data.n // max(record.folds.k, 2))

@@ -344,8 +344,8 @@ class BestSubsetLogisticCV(sparse_model.ChosenByLoss, SparseClassifier):
         0.3 to 30, divided by the number of rows of the smallest training set.
     n_gammas : int, optional
         Number of ridge weights if `gammas` is None; the default is 5.
-    cv : int, str, splitter, labels, iterable of splits or FoldPlan
-        Folds: a number K of shuffled folds with a fixed seed, stratified by class; a text as for
+    cv : int, str, splitter, labels, iterable of splits or FoldPlan, or None
+        Folds: a number K of shuffled folds with a fixed seed, None for 5, stratified by class; a text as for
         `sparsecv solve --folds`; any scikit-learn splitter or its splits, which may overlap; a label for each row, or
         one column of labels for each repeat.
     one_se : bool

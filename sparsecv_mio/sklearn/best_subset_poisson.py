@@ -229,9 +229,10 @@ class BestSubsetPoissonCV(sparse_model.ChosenByLoss, SparseCountModel):
         smallest training set.
     n_gammas : int, optional
         Number of ridge weights if `gammas` is None; the default is 7.
-    cv : int, str, splitter, labels, iterable of splits or FoldPlan
-        Folds: a number K of shuffled folds with a fixed seed; a text as for `sparsecv solve --folds`; any scikit-learn
-        splitter or its splits, which may overlap; a label for each row, or one column of labels for each repeat.
+    cv : int, str, splitter, labels, iterable of splits or FoldPlan, or None
+        Folds: a number K of shuffled folds with a fixed seed, None for 5; a text as for `sparsecv solve --folds`; any
+        scikit-learn splitter or its splits, which may overlap; a label for each row, or one column of labels for each
+        repeat.
     one_se : bool
         True to fit the smallest model within one standard error of the best.
     stability : float or "nested", optional

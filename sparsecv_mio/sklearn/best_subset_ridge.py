@@ -175,10 +175,10 @@ class BestSubsetRidgeCV(sparse_model.ChosenByCV, SparseLinearModel):
         It suits `scale="length"`; with `scale="variance"`, give gammas that are n times larger.
     n_gammas : int, optional
         Number of ridge weights if `gammas` is None; the default is 15, or 9 if p >= n_train.
-    cv : int, str, splitter, labels, iterable of splits or FoldPlan
-        Folds: a number K of shuffled folds with a fixed seed; a text as for `sparsecv solve --folds`, such as `"5x10"`
-        or `"loo"`; any scikit-learn splitter or its splits, which may overlap; a label for each row, or one column of
-        labels for each repeat.
+    cv : int, str, splitter, labels, iterable of splits or FoldPlan, or None
+        Folds: a number K of shuffled folds with a fixed seed, None for 5; a text as for `sparsecv solve --folds`, such
+        as `"5x10"` or `"loo"`; any scikit-learn splitter or its splits, which may overlap; a label for each row, or one
+        column of labels for each repeat.
     one_se : bool
         True to fit the smallest model within one standard error of the best.
     stability : float or "nested", optional

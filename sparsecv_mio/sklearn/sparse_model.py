@@ -94,6 +94,7 @@ VERBOSE_SECONDS = 1.0  # seconds between two lines of `verbose`
 FINITE = "ensure_all_finite" if "ensure_all_finite" in signature(check_array).parameters else "force_all_finite"
 NAN_TOO: dict[str, Any] = {"dtype": np.float64, FINITE: "allow-nan"}  # the keyword of scikit-learn 1.6 and later
 MOST_DENSE = 1 << 27  # maximum number of values of a sparse X, which is made dense: 1 GiB
+DEFAULT_FOLDS = 5  # number of folds for `cv=None`, as in scikit-learn
 MOST_SPLITS = 1000  # maximum number of folds with separate columns in `cv_results_`
 
 
@@ -539,7 +540,7 @@ class ChosenByCV:
     taus: str | int | Iterable[int] | None = None
     gammas: str | float | Iterable[float] | None = None
     n_gammas: int | None = None
-    cv: AnyFolds = 10
+    cv: AnyFolds | None = 10
     one_se: bool = False
     gap: float = 1e-4
     time_limit: float | None = None
@@ -553,10 +554,11 @@ class ChosenByCV:
 
     def _assign_folds(self, data: Dataset, sample_weight: Any) -> tuple[Dataset, FoldPlan]:
         """Return the data with row weights, and the folds."""
-        make_plan = partial(make_fold_plan, self.cv)
+        cv = DEFAULT_FOLDS if self.cv is None else self.cv
+        make_plan = partial(make_fold_plan, cv)
         if sample_weight is None:
             return data, make_plan(data)
-        return weighted(data, sample_weight, make_plan, name="sample_weight", by_row=is_by_row(self.cv, data))
+        return weighted(data, sample_weight, make_plan, name="sample_weight", by_row=is_by_row(cv, data))
 
     def _search_grid(self: Any, data: Dataset, plan: FoldPlan, **asked: Any) -> None:
         """Search the grid, and set the fitted attributes."""
@@ -599,7 +601,7 @@ class ChosenByCV:
 
     @property
     def held_out_predictions_(self: Any) -> FloatArray:
-        """(m,) predictions of the rows of positive weight by the model of the chosen pair without their fold, or NaN."""
+        """(m,) predictions of rows of positive weight by the model of the chosen pair without their fold; else NaN."""
         search = self._search
         return held_out_predictions(self.record_, search.dataset, search.folds)
 
@@ -672,13 +674,13 @@ class ChosenByCV:
         return self._repeat_on_draws("stability_selection", options, pairs=pairs)
 
     @takes_no_data
-    def infer(self: Any, method: str = "splits:50", **options: Any) -> Record:
+    def infer(self: Any, method: int | str = "splits:50", **options: Any) -> Record:
         """Test features on halves of the rows of the fit that did not choose them.
 
         Parameters
         ----------
-        method : str
-            Text `splits:B`, where B is the number of splits.
+        method : int or str
+            Number B of splits, or the text `splits:B`.
         **options
             Options of :func:`sparsecv_mio.infer`; the number of threads is `n_jobs` by default.
 

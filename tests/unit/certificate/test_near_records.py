@@ -26,6 +26,14 @@ def record(data: Dataset) -> NearRecord:
     return near_optimal(data, gamma=0.1, taus=[2, 3], loss="logistic", within=0.02)
 
 
+def test_a_summary_has_a_line_for_each_size(record: NearRecord) -> None:
+    first, *sizes, last = record.summary().splitlines()
+    assert first.startswith(f"{record.status}: {len(record.models)} models within") and last == "60 rows, gamma=0.1"
+    best = min((model for model in record.models if model.tau == 2), key=lambda model: model.value)
+    assert len(sizes) == 2 and sizes[0].startswith("tau=2: minimum in [")
+    assert sizes[0].endswith(f"all listed; best model: {', '.join(best.support)}")
+
+
 def test_a_list_as_it_is(data: Dataset, record: NearRecord) -> None:
     report = verify(record, data)
     assert report.ok and "completeness of the lists, by branching over all supports" in report.verified

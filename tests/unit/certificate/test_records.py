@@ -313,3 +313,13 @@ def test_parts_of_a_record_have_a_short_repr() -> None:
     assert {"work", "data", "request", "nested", "bootstrap"} <= set(shown)
     assert {name for name, lines in shown.items() if len(lines) > 3 or sum(map(len, lines)) > 340} == set()
     assert shown["work"][0].startswith("Work(") and "<" in "".join(shown["work"])
+
+
+def test_a_file_that_is_no_record_is_named(tmp_path: Path) -> None:
+    for text, fault in (
+        ("a,b\n1,2\n", "not a JSON file .invalid character, line 1.;?"),
+        ("{}", "field schema is missing"),
+    ):
+        (tmp_path / "d.csv").write_text(text)
+        with pytest.raises(CorruptStore, match=f"^record .*d.csv: {fault}"):
+            sc.read_record(tmp_path / "d.csv")

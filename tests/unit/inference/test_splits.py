@@ -66,6 +66,7 @@ def solve_case(name: str) -> tuple[Record, Dataset]:
 def test_the_record_states_the_tests_and_verify_recomputes_them(name: str) -> None:
     record, data = solve_case(name)
     given = infer(record, data, "splits:3", seed=1)
+    assert infer(record, data, 3, seed=1).inference.plan == given.inference.plan
     assert given.inference is not None and len(given.inference.splits) == 3
     found = Record.from_json(given.to_json())
     assert found == given and found.warnings == record.warnings

@@ -25,7 +25,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import inner_folds, make_folds, outer_folds
-from sparsecv_mio.errors import BadInput, GridEdgeWarning, OutOfTime, SparseCVWarning
+from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVWarning
 from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.report.record_report import report_text
 from sparsecv_mio.search import running_search
@@ -585,7 +585,7 @@ def test_notes_that_the_command_prints_are_warnings_too() -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(size=(60, 3))
     frame = pd.DataFrame(x, columns=["a", "b", "c"]).assign(n=rng.negative_binomial(1, 0.05, size=60))
-    with pytest.warns(GridEdgeWarning, match="taus='0:3' includes it") as caught:
+    with pytest.warns(SparseCVWarning, match="taus='0:3' includes it") as caught:
         counts = sc.solve(frame, "n", loss="poisson", folds=4, gammas=0.1, taus=[1, 2, 3])
     [words] = [words for words in counts.warnings if "the counts are overdispersed" in words]
     assert any(warning.category is SparseCVWarning and words in str(warning.message) for warning in caught)
@@ -627,3 +627,10 @@ def test_separated_classes_have_no_hint_on_smaller_gammas() -> None:
     with pytest.warns(SparseCVWarning, match="give larger gammas") as caught:
         record = sc.solve(frame, "ill", folds="5", loss="logistic", gammas=[1e-3, 1e-2, 1e-1])
     assert record.gamma == 1e-3 and not any("try gammas" in str(one.message) for one in caught)
+
+
+def test_a_null_model_that_may_predict_better_is_no_edge_of_the_grid() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.warns(SparseCVWarning, match="R.2 is below 0, so the mean .* may predict better: taus='0:2'") as caught:
+        sc.solve(sc.Dataset.from_arrays(rng.normal(size=(30, 3)), rng.normal(size=30)), gammas=0.01, taus=[1, 2])
+    assert {one.category for one in caught if "may predict better" in str(one.message)} == {SparseCVWarning}

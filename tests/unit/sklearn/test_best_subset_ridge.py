@@ -511,6 +511,12 @@ def test_an_interrupt_ends_a_search_of_scikit_learn(monkeypatch: pytest.MonkeyPa
     assert len(fits) == 1
 
 
+def test_no_cv_is_five_folds_as_in_scikit_learn() -> None:
+    X, y = prostate()
+    five = BestSubsetRidgeCV(gammas=0.1, taus=2, cv=5).fit(X, y)
+    assert BestSubsetRidgeCV(gammas=0.1, taus=2, cv=None).fit(X, y).cv_error_ == five.cv_error_
+
+
 def test_without_a_refit_there_is_a_choice_and_no_model() -> None:
     X, y = prostate()
     model = BestSubsetRidgeCV(**QUICK).fit(X, y)
