@@ -283,9 +283,11 @@ def predict(
     notes = [f"{several(new.data.n, 'row')} predicted", *read]
     notes += _describe_fit(stored, new, table, threshold, data, reading)
     if interval is not None and folds is not None and new.data.n:
+        import numpy as np
+
         from sparsecv_mio.report.record_tables import coverage_lines
 
-        targets = new.data.y if new.has_target.all() else None
+        targets = np.where(new.has_target, new.data.y, np.nan)
         notes += coverage_lines(table[new.data.places, 1:], interval, targets, folds.record)
     notes += _describe_read_lines(new)
     columns = _predicted_columns(table, classes, threshold)
@@ -360,6 +362,7 @@ def _describe_fit(
     from sparsecv_mio.certificate.read_back import adapt_to_record_loss
     from sparsecv_mio.data.dataset import MULTIPLICITY
     from sparsecv_mio.data.weights import repeated
+    from sparsecv_mio.problem.glm_objective import null_loss
     from sparsecv_mio.report.record_tables import error_lines
 
     rows, scored, notes, n = new.data, np.flatnonzero(new.has_target), list[str](), stored.data.n
@@ -372,13 +375,14 @@ def _describe_fit(
     except BadInput as error:  # predictions need neither the target nor the trials
         doubt = str(error)
     if known is not None:
-        target, predicted = stored.loss.target, table[rows.places[scored], 0]
-        if target.has_counts:
-            notes += error_lines(stored, count_quality(known.y, predicted, known.row_exposure))
-        elif target.has_classes:
-            trials = known.aux.get(MULTIPLICITY)
+        predicted, trials = table[rows.places[scored], 0], known.aux.get(MULTIPLICITY)
+        alike = replace(known, row_weights=None if trials is None else trials.astype(np.float64))
+        null = None if stored.loss.is_quadratic else null_loss(alike, stored.loss, np.arange(known.n))
+        if stored.loss.target.has_counts:
+            notes += error_lines(stored, count_quality(known.y, predicted, known.row_exposure), null)
+        elif stored.loss.target.has_classes:
             predicted = np.repeat(predicted, known.split_into_cases()[1])
-            notes += error_lines(stored, class_quality(known.y, predicted, trials, threshold))
+            notes += error_lines(stored, class_quality(known.y, predicted, trials, threshold), null)
         else:
             notes += error_lines(stored, accuracy(known.y, predicted))
     if known is not None and len(scored) < rows.n:

@@ -394,6 +394,10 @@ def plot_intervals(record: Record, ax: Axes | None = None, data: Dataset | None 
 
 NAMES = {"lasso": "the lasso", "ridge": "ridge regression", "elasticnet": "the elastic net"}
 ERROR_DIGITS = 6  # significant digits of a CV error
+MINIMA = (
+    "each of these CV errors was minimised over the candidates of its method, which favours methods with many "
+    "candidates; --nested compares without this advantage"
+)
 ONE_SE_RULE = "one SE: the simplest model within one standard error of its smallest CV error"
 
 
@@ -452,7 +456,7 @@ def print_baselines(console: Console, record: Record, brief: bool) -> None:
 
 
 def nested_lines(record: Record) -> list[str]:
-    """Return the statement that compares nested CV errors with those of the baselines; empty without any."""
+    """Return the statement that compares nested CV errors with those of the baselines, or that there are none."""
     methods = () if record.baselines is None else record.baselines.methods
     compared = list[str]()
     for label, nested in ((one.label, one.nested) for one in methods if one.nested is not None):
@@ -460,7 +464,7 @@ def nested_lines(record: Record) -> list[str]:
         spread = "" if nested.standard_error is None else f", standard error {format_number(nested.standard_error, 2)}"
         compared.append(f"{label} {format_number(nested.error)} ({where}{spread})")
     head = "nested CV errors of the baselines, with their differences from that of the whole procedure"
-    return [f"{head}: {'; '.join(compared)}"] if compared else []
+    return [f"{head}: {'; '.join(compared)}"] if compared else [MINIMA] if methods else []
 
 
 def round_percentage(value: float, up: bool) -> float:

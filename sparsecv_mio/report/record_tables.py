@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
@@ -301,11 +302,18 @@ def error_line(found: AnyQuality) -> str:
     return f"RMSE {format_number(found.rmse)}, MAE {format_number(found.mae)}, R^2 {explained}"
 
 
-def error_lines(record: OneModelRecord, found: AnyQuality) -> list[str]:
-    """Return lines on the errors of predictions, next to those of the cross-validation that chose the model."""
+def error_lines(record: OneModelRecord, found: AnyQuality, null: float | None = None) -> list[str]:
+    """Return lines on the errors of predictions, next to those of the cross-validation that chose the model.
+
+    Parameters
+    ----------
+    null : float, optional
+        Loss per row of the null model of the predicted rows.
+    """
     is_weighted = record.data.weights or record.data.class_weight
     alike = " (without weights: every row counts the same here)" if is_weighted else ""
-    lines = [f"errors: {error_line(found)}{alike}"]
+    of_null = "" if null is None else f", {record.null_name} of these rows {format_number(null)}"
+    lines = [f"errors: {error_line(found)}{of_null}{alike}"]
     if isinstance(record, fit_records.FitRecord):
         return lines
     is_estimate = isinstance(record, records.Record) and record.estimate
@@ -313,11 +321,13 @@ def error_lines(record: OneModelRecord, found: AnyQuality) -> list[str]:
     error = format_number(record.cv_error)
     if record.loss.is_quadratic:
         root = mark_estimate(format_number(record.rmse), is_estimate)
-        lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {error}{of_pair}")
+        words, more = f"RMSE {root}, the square root of the CV error {error}{of_pair}", ""
     else:
         words = f"{record.loss.target.row_loss} {mark_estimate(error, is_estimate)}{of_pair}"
         more = f", {record.accuracy_line()}" if isinstance(record, records.Record) else ""
-        lines.append(f"in cross-validation: {words}{more}")
+        if more and getattr(found, "threshold", None) is not None:
+            more += "; this accuracy is at threshold 0.5"
+    lines.append(f"in cross-validation of the training rows: {words}{more}")
     return lines
 
 
@@ -328,6 +338,8 @@ def coverage_lines(
 
     Parameters
     ----------
+    y : (n,) array, optional
+        Targets, NaN if they are missing.
     record : Record, optional
         Record of the model.
     """
@@ -335,8 +347,10 @@ def coverage_lines(
     lines = [
         f"prediction intervals of level {level:g} (CV+): {format_number(float((high - low).mean()))} wide on average"
     ]
-    if y is not None:
-        lines[0] += f", {100.0 * float(((low <= y) & (y <= high)).mean()):.1f}% of the targets lie in their intervals"
+    if y is not None and (known := ~np.isnan(y)).any():
+        share = 100.0 * float(((low <= y) & (y <= high))[known].mean())
+        of = "the targets" if known.all() else f"the {several(int(known.sum()), 'known target')}"
+        lines[0] += f", {share:.1f}% of {of} lie in their intervals"
     if record is not None and (words := record.likely("too narrow")):
         lines.append(f"the prediction intervals are {words}")
     return lines

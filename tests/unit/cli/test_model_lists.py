@@ -107,7 +107,7 @@ def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "of one subset for all folds" in shown and " lower" not in shown.partition("best gamma for each tau")[2]
     assert run(["verify", str(path), PROSTATE]) == 0
     assert run(["predict", str(path), PROSTATE, "--out", str(tmp_path / "p.csv")]) == 0
-    assert "in cross-validation: RMSE" in capsys.readouterr().out
+    assert "in cross-validation of the training rows: RMSE" in capsys.readouterr().out
     assert run(["report", str(path), "--data", PROSTATE, "--out", str(tmp_path / "r.md")]) == 0
     assert run(["plot", str(path), "--out", str(tmp_path / "r.png")]) == 0
     record = json.loads(path.read_text())

@@ -284,7 +284,7 @@ def test_predictions_go_to_the_screen_and_errors_beside_them(record: Path, capsy
     rows, stored = read_csv(io.StringIO(said.out)), sc.read_record(record)
     assert list(rows.columns) == ["row", "prediction"] and rows.row.tolist() == list(range(1, 98))
     assert rows.prediction.tolist() == stored.predict(read_csv(PROSTATE_FILE)).tolist()
-    for words in ("97 rows predicted", "errors: RMSE 0.7", "in cross-validation: RMSE 0.7"):
+    for words in ("97 rows predicted", "errors: RMSE 0.7", "in cross-validation of the training rows: RMSE 0.7"):
         assert words in said.err
     assert run(["predict", str(record), str(PROSTATE_FILE), "--quiet"]) == 0
     assert capsys.readouterr().err == ""

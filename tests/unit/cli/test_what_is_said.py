@@ -467,3 +467,64 @@ def test_intervals_of_rows_that_are_all_invalid_are_missing(tmp_path: Path, caps
     assert run(ask) == 0
     out, error = capsys.readouterr()
     assert out.splitlines()[1:] == ["1,NA,NA,NA"] and "intervals of level" not in error
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson", "trials"])
+def test_errors_of_new_rows_are_next_to_the_null_model_of_these_rows(
+    loss: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The cross-validated errors are those of the training rows, and their accuracy is at the threshold 0.5."""
+    rng = np.random.default_rng(5)
+    a, train, new, answer = rng.normal(size=60), *(str(tmp_path / name) for name in ("t.csv", "n.csv", "r.json"))
+    n = np.full(60, 4 if loss == "trials" else 1)
+    y = rng.poisson(np.exp(a)) if loss == "poisson" else rng.binomial(n, 1.0 / (1.0 + np.exp(-a)))
+    frame = pd.DataFrame({"a": a, "b": rng.normal(size=60), "n": n, "y": y})
+    frame.to_csv(train, index=False)
+    rows = frame.sample(20, random_state=1)
+    rows.to_csv(new, index=False)
+    how = ["--trials", "n"] if loss == "trials" else ["--drop", "n"]
+    ask = [
+        "solve",
+        train,
+        "-t",
+        "y",
+        "--loss",
+        loss.replace("trials", "logistic"),
+        *how,
+        "--tau",
+        "1:2",
+        "--folds",
+        "3",
+    ]
+    assert run([*ask, "--gamma", "0.1", "-q", "--json", answer]) == 0
+    capsys.readouterr()
+    threshold = ["--threshold", "0.2"] if loss == "logistic" else []
+    assert run(["predict", answer, new, "--out", str(tmp_path / "p.csv"), *threshold]) == 0
+    errors, trained = [
+        line for line in capsys.readouterr().out.splitlines() if "log loss" in line or "half dev" in line
+    ]
+    y, rate = rows["y"].to_numpy(), rows["y"].sum() / rows["n"].sum()
+    null = -(rate * np.log(rate) + (1.0 - rate) * np.log(1.0 - rate)) if loss != "poisson" else 0.0
+    if loss == "poisson":
+        mean = y.mean()
+        null = float(np.mean(mean - y + y * np.log(np.where(y > 0, y, 1.0) / mean)))
+    name = "half deviance of the mean rate" if loss == "poisson" else "log loss of the class frequencies"
+    assert errors.startswith("errors: ") and float(errors.split(f", {name} of these rows ")[1]) == pytest.approx(
+        null, rel=1e-5
+    )
+    assert trained.startswith("in cross-validation of the training rows: ")
+    assert trained.endswith("; this accuracy is at threshold 0.5") == bool(threshold)
+
+
+def test_coverage_is_stated_for_the_rows_with_a_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train, new, answer = (str(tmp_path / name) for name in ("t.csv", "n.csv", "r.json"))
+    frame = pd.DataFrame({"a": SIZE, "y": 2.0 * SIZE + np.arange(N) % 3})
+    frame.loc[9, "a"] = np.nan
+    frame.to_csv(train, index=False)
+    assert run(["solve", train, "-t", "y", "--na", "drop", "--gamma", "0.1", "--folds", "4", "-q", "--json", answer]) == 0
+    rows = frame.head(6).astype({"y": object})
+    rows.loc[2, "y"] = None
+    rows.to_csv(new, index=False)
+    capsys.readouterr()
+    assert run(["predict", answer, new, "--interval", "0.9", "--train", train, "--out", str(tmp_path / "p.csv")]) == 0
+    assert "% of the 5 known targets lie in their intervals" in capsys.readouterr().out

@@ -320,6 +320,7 @@ def test_baselines_add_sentences(record: Record) -> None:
     drawn = replace(record, baselines=Baselines(tuple(methods), {"scikit-learn": "1.7.0"}))
     made = make_publication(drawn)
     assert "On the 5 folds that chose the model, we fitted lasso, abess" in made.methods
+    assert made.results.count("which favours methods with many candidates; nested CV errors were not compared") == 1
     assert "scikit-learn 1.7.0" in made.methods
     assert "The CV error of lasso is" in made.results and "above that of the reported pair" in made.results
     assert re.search("Certified over the grid: no CV error of best-subset selection is more than 2[01]%", made.results)
@@ -463,6 +464,26 @@ def test_preprocessing_is_stated(tmp_path: Path) -> None:
         outer = make_publication(replace(record, nested=Nested(record.folds, 2.5, 0.1, 25.0, ())))
         assert f": {procedure} was repeated with each outer fold held out" in outer.methods
         assert f"The nested CV error of {procedure}, over" in outer.results
+    drawn = replace(
+        imputed,
+        bootstrap=summarise_bootstrap(
+            imputed,
+            Bootstrap(
+                plan := DrawPlan(1, 7, "rows", 40, False, 1e-4),
+                0.95,
+                0,
+                (),
+                (),
+                (),
+                (ChosenModel(0, 0.1, 2, imputed.support, dict(imputed.coefficients), 0.0, "proved", 0.0, 1.0),),
+            ),
+        ),
+        inference=Inference(plan, 0.95, (SplitResult(0, 0.1, 2, imputed.support, "proved", 0.0),), ()),
+    )
+    text = make_publication(drawn).methods  # each draw imputes from its own rows
+    assert "The whole procedure, including the imputation, was repeated on 1 bootstrap draw" in text
+    assert "one half chose a model by the whole procedure, including the imputation, and the other half" in text
+    assert "The tests used values imputed from all rows." in text and "which used all rows" not in text
     with_data = make_publication(imputed, sc.read_dataset(file, "y", na="mean", drop=["sex"])).methods
     assert "We imputed 1 missing value of b (1) by the mean of all rows" in with_data
     frame["sex"] = ["f", "m", "x", None] * 10

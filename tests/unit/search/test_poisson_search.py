@@ -106,7 +106,7 @@ def test_the_command_line_says_what_is_certified(tmp_path: Path, capsys: pytest.
     assert json.loads(out.read_text())["counts"]["certified"] == "half_deviance"
     assert run(["verify", str(out), str(place)]) == 0
     assert run(["predict", str(out), str(place), "--out", str(tmp_path / "p.csv")]) == 0
-    assert "in cross-validation: half deviance" in " ".join(capsys.readouterr().out.split())
+    assert "in cross-validation of the training rows: half deviance" in " ".join(capsys.readouterr().out.split())
     assert run(["report", str(out), "--data", str(place), "--out", str(tmp_path / "r.html")]) == 0
     assert "Best-subset Poisson regression of hits" in (tmp_path / "r.html").read_text()
     assert run(["inspect", str(place), "--target", "hits"]) == 0
