@@ -378,13 +378,12 @@ def _run_search(request: SolveRequest, run: _SearchRun, levels: References, stop
     """Search with progress on the screen, and store the record and what else is to be delivered."""
     from sparsecv_mio.cli import live
     from sparsecv_mio.report.coefficients import with_reference
-    from sparsecv_mio.search.api import cross_validate, nested_cross_validate, start_question_clock
+    from sparsecv_mio.search.api import add_or_warn, cross_validate, nested_cross_validate, start_question_clock
     from sparsecv_mio.search.options import Hooks
     from sparsecv_mio.search.question import Question
 
     if run.methods:
         from sparsecv_mio.inference.baselines import add_baselines
-        from sparsecv_mio.inference.repetitions import add_or_warn
     if request.draws is not None:
         from sparsecv_mio.inference.repetitions import add_repetitions
 

@@ -29,7 +29,7 @@ from sparsecv_mio.certificate.inference_parts import (
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.folds import AnyFolds
 from sparsecv_mio.declared_options import check_integer, keywords_are
-from sparsecv_mio.errors import BadInput, SparseCVError, SparseCVWarning, need_extra
+from sparsecv_mio.errors import BadInput, SparseCVWarning, need_extra
 from sparsecv_mio.inference.choices import (
     Choice,
     DrawOptions,
@@ -40,7 +40,7 @@ from sparsecv_mio.inference.choices import (
 )
 from sparsecv_mio.inference.draws import bootstrap_draws, find_units, half_draws
 from sparsecv_mio.inference.split_tests import summarise_inference
-from sparsecv_mio.search.api import end_on_interrupt
+from sparsecv_mio.search.api import add_or_warn, end_on_interrupt
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.options import Hooks, with_keywords
 from sparsecv_mio.search.question import Question
@@ -221,28 +221,6 @@ def request_splits(method: int | str, level: float = LEVEL) -> Repetition:
 REQUESTS: Mapping[str, Callable[..., Repetition]] = {
     BOOTSTRAP: request_bootstrap, STABILITY_SELECTION: request_pairs, INFER: request_splits,
 }  # fmt: skip
-
-
-def add_or_warn(record: Record, what: str, add: Callable[[Record], Record]) -> Record:
-    """Return a record with a part; if the part fails, return the record with a warning that names the reason.
-
-    Parameters
-    ----------
-    record : Record
-        Answer of a search.
-    what : str
-        Option that requests the part.
-    add : callable
-        Function that returns the record with the part.
-    """
-    try:
-        return add(record)
-    except Exception as error:  # a certified answer must not be lost by any failure of what follows it
-        reason = (str(error).splitlines() or [""])[0]
-        if not isinstance(error, SparseCVError):
-            reason = f"{type(error).__name__}: {reason}"
-        words = f"{what}: left out of the answer: {reason.removeprefix(f'{what}: ')}"
-        return replace(record, warnings=(*record.warnings, words))
 
 
 def add_repetitions(

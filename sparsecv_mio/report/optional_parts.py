@@ -62,7 +62,7 @@ def summarise_draws(record: Record) -> list[DrawSummary]:
 
 
 def describe_missing_draws(record: Record) -> list[tuple[str, str]]:
-    """Return the options that requested draws of which none was done, each with the reason.
+    """Return the options that requested outer folds or draws of which none was done, each with the reason.
 
     Parameters
     ----------
@@ -70,7 +70,8 @@ def describe_missing_draws(record: Record) -> list[tuple[str, str]]:
         Record of a search.
     """
     results = {
-        "bootstrap": record.bootstrap, "stability_selection": record.stability_selection, "infer": record.inference
+        "nested": record.nested, "bootstrap": record.bootstrap, "stability_selection": record.stability_selection,
+        "infer": record.inference,
     }  # fmt: skip
     notes = [note.partition(": ") for note in record.warnings]
     return [(option, reason.split(";")[0]) for option, _, reason in notes if results.get(option, record) is None]

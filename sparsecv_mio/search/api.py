@@ -579,6 +579,28 @@ def _nested_fold(given: Question, outer: FoldPlan, fold: int, deadline: Deadline
     ), scored
 
 
+def add_or_warn(record: Record, what: str, add: Callable[[Record], Record]) -> Record:
+    """Return a record with a part; if the part fails, return the record with a warning that names the reason.
+
+    Parameters
+    ----------
+    record : Record
+        Answer of a search.
+    what : str
+        Option that requests the part.
+    add : callable
+        Function that returns the record with the part.
+    """
+    try:
+        return add(record)
+    except Exception as error:  # a certified answer must not be lost by any failure of what follows it
+        reason = (str(error).splitlines() or [""])[0]
+        if not isinstance(error, SparseCVError):
+            reason = f"{type(error).__name__}: {reason}"
+        words = f"{what}: left out of the answer: {reason.removeprefix(what).lstrip(':, ')}"
+        return replace(record, warnings=(*record.warnings, words))
+
+
 def nested_cross_validate(
     dataset: Dataset, folds: FoldPlan, count: int, gammas: Any, taus: Any, options: SearchOptions, hooks: Hooks
 ) -> Record:
@@ -611,24 +633,28 @@ def nested_cross_validate(
     the remaining time.
     """
     _warn_of_deprecated_options(options, hooks)
-    question, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()
+    question = Question(dataset, folds, gammas, taus, options, hooks)
     deadline = start_question_clock(question)
     outer = outer_folds(count, folds, dataset)
-    if not options.loss.is_quadratic or options.by_folds:
-        question.check_outer_rows(outer)
+    question.check_outer_rows(outer)
     for_folds = count / (count + MAIN_SHARE) * deadline.remaining_seconds
     end = None if deadline.limit is None else deadline.limit - for_folds
     record = _with_notes(answer(question, Deadline(end, hooks.stop, deadline.began)), question)
-    if options.na_within is Within.ALL:
-        record = replace(record, warnings=(*record.warnings, *_warn_of_imputation(dataset, "nested")))
+    return add_or_warn(record, "nested", partial(_add_nested, question=question, outer=outer, deadline=deadline))
+
+
+def _add_nested(record: Record, question: Question, outer: FoldPlan, deadline: Deadline) -> Record:
+    """Return a record with the error of the whole procedure over the outer folds that are done in time."""
+    done = list[OuterFold]()
     with suppress(KeyboardInterrupt):
         solve_outer_folds(outer, deadline, deadline.at, partial(_nested_fold, question, outer), done)
+    notes = _warn_of_imputation(question.dataset, "nested") if question.options.na_within is Within.ALL else []
     if len(done) < outer.k:
-        note = describe_missing_outer_folds(len(done), outer.k, deadline.stop.is_set())
-        record = replace(record, warnings=(*record.warnings, note))
+        notes.append(describe_missing_outer_folds(len(done), outer.k, deadline.stop.is_set()))
+    record = replace(record, warnings=(*record.warnings, *notes))
     if not done:  # the work of the record took the whole limit
         return replace(record, work=replace(record.work, seconds=deadline.seconds))
-    return replace(record, nested=summarise_outer_folds(record, outer, done, dataset))
+    return replace(record, nested=summarise_outer_folds(record, outer, done, question.dataset))
 
 
 @keywords_are(Reading, SearchOptions, Restrictions, Hooks)

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import inner_folds
@@ -17,9 +19,10 @@ from sparsecv_mio.data.rows_of_folds import fills_of_folds
 from sparsecv_mio.data.table_facts import should_group_levels
 from sparsecv_mio.digits import abbreviate_list, quoted_name
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.model_space import EVERY_FACTOR, RESTRICTIONS, GammaInterval, interval
+from sparsecv_mio.model_space import EVERY_FACTOR, NONE, RESTRICTIONS, GammaInterval, interval
 from sparsecv_mio.search.options import OF_GRIDS, Hooks, SearchOptions
 from sparsecv_mio.search.state.pairs import Grid
+from sparsecv_mio.trees.without_ridge import standardize_and_check
 from sparsecv_mio.words import NATIVE, Method, Model, Within
 
 HOOKS_OF_GRIDS = ("checkpoint", "resume", "trace", "scheduler")
@@ -110,9 +113,12 @@ class Question:
     def check_outer_rows(self, outer: FoldPlan) -> None:
         """Raise `BadInput` if an inner fold of some outer fold has unusable training rows.
 
-        Such rows are all of one class, have only zero counts, or lack values to impute a column within the fold.
+        Such rows are all of one class, have only zero counts, or lack values to impute a column within the fold, or
+        they do not determine the coefficients of columns without a penalty.
         """
-        within = self.options.within_folds
+        within, by_names = self.options.within_folds, self.options.by_names(self.dataset)
+        limits, holes = by_names.restrictions or NONE, self.dataset.holes
+        has_own_values = holes is not None and bool(holes[:, np.isin(self.dataset.names, limits.adjust)].any())
         for fold in range(outer.k):
             rows = outer.train_rows(fold)
             try:
@@ -121,6 +127,10 @@ class Question:
                 self.options.check_data(training, inner)
                 if within.na is Within.FOLDS:
                     fills_of_folds(training, inner)
+                if not (self.options.by_folds and has_own_values):
+                    grid = replace(self, dataset=training, folds=inner).grid()[1]
+                    gammas = [1.0] if self.options.by_folds else grid.gammas.tolist()
+                    standardize_and_check(training, by_names, gammas, grid.taus.tolist(), inner)
             except BadInput as error:
                 raise BadInput(f"nested, with outer fold {fold + 1} held out: {error}") from None
 

@@ -521,7 +521,9 @@ def test_coverage_is_stated_for_the_rows_with_a_target(tmp_path: Path, capsys: p
     frame = pd.DataFrame({"a": SIZE, "y": 2.0 * SIZE + np.arange(N) % 3})
     frame.loc[9, "a"] = np.nan
     frame.to_csv(train, index=False)
-    assert run(["solve", train, "-t", "y", "--na", "drop", "--gamma", "0.1", "--folds", "4", "-q", "--json", answer]) == 0
+    assert (
+        run(["solve", train, "-t", "y", "--na", "drop", "--gamma", "0.1", "--folds", "4", "-q", "--json", answer]) == 0
+    )
     rows = frame.head(6).astype({"y": object})
     rows.loc[2, "y"] = None
     rows.to_csv(new, index=False)

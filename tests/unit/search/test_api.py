@@ -27,6 +27,7 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.folds import inner_folds, make_folds, outer_folds
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVWarning
 from sparsecv_mio.problem.objective import fit
+from sparsecv_mio.report.publication import make_publication
 from sparsecv_mio.report.record_report import report_text
 from sparsecv_mio.search import running_search
 from sparsecv_mio.search.answer import fold_models
@@ -324,6 +325,32 @@ def test_what_is_wrong_inside_says_where() -> None:
     flat = sc.Dataset.from_arrays(data.X, np.where(np.arange(30) == 4, 1.0, 0.0))
     with pytest.raises(BadInput, match="^nested, with outer fold . held out: target 'y' is constant"):
         sc.solve(flat, folds="5", gammas=GAMMAS, nested=3)
+
+
+def test_an_outer_fold_that_fails_leaves_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(question: Any, outer: Any, fold: int, *given: Any, **options: Any) -> None:
+        raise BadInput(f"nested, with outer fold {fold + 1} held out: no fit")
+
+    whole = solved_nested()
+    monkeypatch.setattr("sparsecv_mio.search.api.answer_outer_fold", fail)
+    record = solved_nested()
+    assert (record.status, record.cv_error, record.nested) == (whole.status, whole.cv_error, None)
+    assert "nested: left out of the answer: with outer fold 1 held out: no fit" in record.warnings
+    assert "The requested nested cross-validation gave no results: left out of" in make_publication(record).methods
+
+
+@pytest.mark.parametrize("na_within", ["all", "folds"])
+def test_columns_without_a_penalty_are_checked_in_outer_folds_before_the_search(
+    na_within: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two rows of the rare level have each class: without two rows of one class, the level separates the classes."""
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"a": rng.normal(size=40), "rare": [1.0] * 4 + [0.0] * 36, "y": [0, 0, 1, 1, *[0, 1] * 18]})
+    frame.loc[20, "a"] = np.nan
+    asked = {"loss": "logistic", "na": "mean", "na_within": na_within, "adjust": "rare", "gammas": 0.1, "taus": [0, 1]}
+    monkeypatch.setattr("sparsecv_mio.search.api._solve_grid", lambda *given: pytest.fail("the search began"))
+    with pytest.raises(BadInput, match="^nested, with outer fold . held out: adjust: on .*'rare' separates the two cl"):
+        sc.solve(frame, "y", folds="loo", nested=2, **asked)
 
 
 def test_the_command_prints_and_stores_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
