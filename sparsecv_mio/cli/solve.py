@@ -371,6 +371,8 @@ def _read(data: str, request: SolveRequest, how: SearchOptions) -> _SearchRun:
         requested, how_drawn = request.draws
         for repetition in requested:
             repetition.check_question(replace(question, options=how), how_drawn)
+            for words in [] if request.quiet else repetition.describe_low_power(question):
+                ending.tell(f"warning: {words}")
     return _SearchRun(dataset, plan, how, methods)
 
 

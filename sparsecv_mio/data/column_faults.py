@@ -120,11 +120,12 @@ class Fault:
 
     def advise(self) -> str:
         """Return the advice of the first rule that applies."""
-        advice = next(advice for applies, advice in RULES if applies(self))
+        advice, is_above = next(advice for applies, advice in RULES if applies(self)), str(self.value)[:1] in ">\u2265"
         return (advice.replace(", or {drop}", "") if self.is_target else advice).format(
             drop=drop_keyword(self.column.name), formats=self.formats, codes=self.missing_codes, value=self.value,
             other_decimal=self.other_decimal, count=self.count, rows=len(self.column.numbers),
-            classes_by=self.classes_by,
+            classes_by=self.classes_by, instead="the limit" if is_above else "half the limit",
+            extreme="highest" if is_above else "lowest",
             groups=json.dumps(f"groups:{self.column.name}", ensure_ascii=False),
         )  # fmt: skip
 
@@ -165,8 +166,8 @@ RULES: tuple[tuple[Callable[[Fault], bool], str], ...] = (  # the first rule tha
     (lambda at: bool(at.formats), "give {formats}"),
     (
         lambda at: bool(BOUND.fullmatch(str(at.value))),
-        "a bound, such as a detection limit, is not a number; replace it by one in the file, give "
-        'na_values="{codes}" and na="drop" if it is to count as missing, or {drop}',
+        "a bound, such as a detection limit, is not a number; write a number, such as {instead}, or give "
+        'na_values="{codes}" and na="drop", which removes the rows with the {extreme} values, or {drop}',
     ),
     (lambda at: is_unreadable(str(at.value)), "write plain numbers, such as -1234.5, or {drop}"),
     (

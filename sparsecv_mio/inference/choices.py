@@ -313,7 +313,8 @@ def choose_from_draw(question: Question, draw: Draw, deadline: Deadline | None) 
     except OutOfTime:
         return None
     except BadInput as error:
-        return FailedDraw(draw.number, str(error))
+        part = "draw" if np.any(draw.weights > 1) else "half"
+        return FailedDraw(draw.number, str(error).replace("on all rows", f"on the rows of this {part}"))
     if deadline is not None and _is_truncated(record, question, deadline):
         return None
     status: Status = "limit" if record.status == "proved" and not record.is_settled else record.status  # type: ignore[assignment]

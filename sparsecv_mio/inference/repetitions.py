@@ -51,6 +51,7 @@ LEVEL = 0.95  # default level of intervals
 THRESHOLD = 0.75  # default minimum frequency of a selected feature
 DEFAULT_SPLITS = "splits:50"
 NAIVE = ("naive", "selected", "none", "ols", "wald", "full")  # words for tests on the rows that chose the model
+FEW_TEST_UNITS = 15  # rows or groups of a half, below which a term needs a t statistic of 3.7 instead of 3.0 or more
 MAX_STARTS = 20  # maximum number of supports of the answer that every draw tries first
 
 
@@ -77,6 +78,18 @@ class Repetition:
         check_procedure(question, self.what)
         find_units(question.dataset, question.folds)
         check_draw_file(question, self.what, options)
+
+    def describe_low_power(self, question: Question) -> list[str]:
+        """Return a warning if few units make the tests of a half nearly powerless; empty otherwise."""
+        units = find_units(question.dataset, question.folds)
+        n_units = len(units.stratum)
+        if self.what != INFER or n_units >= 2 * FEW_TEST_UNITS:
+            return []
+        return [
+            f"{INFER}: the half of the rows that tests has {n_units - n_units // 2} of {n_units} {units.name}; such "
+            "tests have little power, and a large p-value does not show that a term has no effect; with few candidate "
+            "columns, test the full model instead"
+        ]
 
     def add_results(
         self, record: Record, question: Question, options: DrawOptions, deadline: Deadline | None = None
@@ -256,6 +269,8 @@ def _repeat_procedure(
     """Return a record with the results of draws, and issue the new warnings for the caller of the caller."""
     with end_on_interrupt(Hooks(options.progress, options.stop)) as hooks:
         question = question_of_record(record, data, requested.what, folds, options, hooks)
+        for words in requested.describe_low_power(question):
+            warnings.warn(words, SparseCVWarning, stacklevel=3)
         made = requested.add_results(record, question, options)
     for words in made.warnings[len(record.warnings) :]:
         warnings.warn(words, SparseCVWarning, stacklevel=3)

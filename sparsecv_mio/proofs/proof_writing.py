@@ -114,7 +114,7 @@ def _obstacles(record: Record | PathRecord | FitRecord) -> Iterator[str]:
 def refuse_unsupported_record(record: Record | PathRecord | FitRecord, dataset: Dataset) -> None:
     """Raise an error for a record, and data, that proofs do not support."""
     obstacle, restrictions = next(_obstacles(record), None), restrictions_of(record)
-    refuse_options(restrictions, dataset.weights, record.loss, record.data.class_weight, obstacle)
+    refuse_options(restrictions, record.data.weights, record.loss, record.data.class_weight, obstacle)
     if isinstance(record, Record) and record.status != "proved":
         raise OutOfTime(
             "--proof: no proof is written, because the search ended before the pair was certified; give a longer time "

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 
 MAX_MODELS_SHOWN = 5  # maximum number of the most frequent models in a table
+SELECTED_DRAWS = (
+    "draws with quick searches are more likely to finish, so the finished ones need not represent all draws"
+)
 FEW_SPLITS = 20  # number of splits below which combined p-values vary strongly with the seed
 HALVES = "half", "halves"
 MAX_FEATURES_SHOWN = 20  # maximum number of features in a table on the screen without --full
@@ -109,8 +112,9 @@ def print_draws(console: Console, record: Record, brief: bool, full: bool) -> No
 
 
 def _describe_plan(
-    plan: inference_parts.DrawPlan, n_done: int, n_certified: int, draws: tuple[str, str], n_chosen: int | None = None
-) -> list[str]:
+    plan: inference_parts.DrawPlan, n_done: int, n_certified: int, draws: tuple[str, str], n_chosen: int | None = None,
+    n_failed: int = 0,
+) -> list[str]:  # fmt: skip
     """Return the statements on the draws and on their certificates, which refer to draws with a chosen model."""
     n_chosen = n_done if n_chosen is None else n_chosen
     by_class = ", separately in each class" if plan.by_class else ""
@@ -126,6 +130,7 @@ def _describe_plan(
     )
     return [
         f"{number} {kind} of {plan.n_units:,} {plan.units}{by_class} (seed {plan.seed}), each searched again",
+        *([f"caution: {SELECTED_DRAWS}"] if is_cut(plan, n_done + n_failed) else []),
         *([truncated] if plan.truncated else []),
         f"choice certified ({gap_in_words(plan.gap)}) in {share}",
     ]
@@ -138,7 +143,9 @@ def _describe_bootstrap(record: Record, found: inference_parts.Bootstrap) -> Dra
     same = next((one.draws for one in found.models if set(one.support) == support), 0)
     sizes = ", ".join(f"{one.tau} ({one.draws:,})" for one in found.sizes)
     lines = [
-        *_describe_plan(found.plan, n_done, found.certified, ("bootstrap draw", "bootstrap draws")),
+        *_describe_plan(
+            found.plan, n_done, found.certified, ("bootstrap draw", "bootstrap draws"), n_failed=len(found.failed)
+        ),
         f"draws that choose exactly the {unit}s of the reported model: {same:,} of {n_done:,}; tau (draws): {sizes}",
         f"the frequencies describe how the procedure varies; they are not probabilities that a {unit} belongs in the "
         "model",
@@ -176,7 +183,7 @@ def _describe_stability_selection(record: Record, found: inference_parts.Stabili
     limits, pairs = restrictions_of(record), several(found.pairs, "complementary pair")
     names, unit = join_names(found.selected) or f"no {limits.unit_of_tau}", limits.unit_of_tau
     lines = [
-        *_describe_plan(found.plan, len(found.chosen), found.certified, HALVES),
+        *_describe_plan(found.plan, len(found.chosen), found.certified, HALVES, n_failed=len(found.failed)),
         f"selected with a frequency of at least {threshold} over {pairs}: {names}",
         f"expected number of selected {unit}s that a half chooses no more often than by chance (with a probability of "
         f"at most {size} / {found.n_features:,}): at most {bound}",
@@ -215,8 +222,11 @@ def _describe_inference(record: Record, found: inference_parts.Inference) -> Dra
     marked = ", ".join(f"{quoted_name(term.term)}{outside[inside]}" for term, inside in find_significant_terms(record))
     lines = [
         *_describe_plan(found.plan, n_done, found.n_certified, HALVES, found.n_chosen),
-        f"terms with a p-value of at most {most}: {marked or 'none'} (family-wise error at most {most})",
+        f"terms with a p-value of at most {most}: {marked or 'none'} (family-wise error at most {most}); a large "
+        "p-value does not show that a term has no effect",
     ]
+    if not marked and (n_failed := count_failed_tests(record)):
+        lines[-1] = f"the tests failed in {n_failed:,} of {n_done:,} halves, so they give no result"
     if n_done < FEW_SPLITS:
         lines.append(
             f"caution: with fewer than {FEW_SPLITS} splits, p-values and intervals depend strongly on the seed; give "
@@ -257,6 +267,32 @@ def describe_untested_halves(record: Record) -> str:
     }
     words = [f"{count:,} of the {len(splits):,} halves {what}" for what, count in counts.items() if count]
     return " and ".join(words)
+
+
+def count_failed_tests(record: Record) -> int:
+    """Return the number of halves that tested no term, or 0 if at least half of them tested one.
+
+    Parameters
+    ----------
+    record : Record
+        Record of a search.
+    """
+    splits = () if record.inference is None else record.inference.splits
+    n_failed = sum(split.gamma is None or bool(split.note) for split in splits)
+    return n_failed if 2 * n_failed > len(splits) else 0
+
+
+def is_cut(plan: inference_parts.DrawPlan, n_searched: int) -> bool:
+    """Return True if fewer draws than requested were searched to their end.
+
+    Parameters
+    ----------
+    plan : DrawPlan
+        Requested draws.
+    n_searched : int
+        Number of draws that were searched, with those that gave no model.
+    """
+    return n_searched < plan.requested
 
 
 def list_untested_terms(record: Record) -> list[str]:

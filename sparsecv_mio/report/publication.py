@@ -40,11 +40,14 @@ from sparsecv_mio.report.journal_numbers import DIGITS, format_estimate, format_
 from sparsecv_mio.report.optional_parts import (
     FEW_SPLITS,
     MAX_FEATURES_SHOWN,
+    SELECTED_DRAWS,
     certified_lines,
+    count_failed_tests,
     describe_missing_draws,
     describe_untested_halves,
     find_missing_levels,
     find_significant_terms,
+    is_cut,
     list_untested_terms,
 )
 from sparsecv_mio.report.references import FIRST_PAPER, PACKAGE, find_references
@@ -390,6 +393,9 @@ def _describe_draws(record: Record) -> dict[str, Any]:
         "missing_draws": describe_missing_draws(record),
         "untested": [re.sub(r"^\w+: |;.*", "", split.note) for split in splits if split.note],
         "untested_halves": describe_untested_halves(record),
+        "n_failed_tests": count_failed_tests(record),
+        "is_cut": is_cut,
+        "SELECTED_DRAWS": SELECTED_DRAWS,
         "untested_terms": list_untested_terms(record),
         "untested_levels": find_missing_levels(record),
     }

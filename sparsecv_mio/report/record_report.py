@@ -15,6 +15,7 @@ from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, PathRe
 from sparsecv_mio.certificate.parts import NESTED_WARNING, DataInfo, GridRequest, ReadingInfo, versions
 from sparsecv_mio.certificate.read_back import AnyRecord, is_from_python
 from sparsecv_mio.certificate.records import EITHER_SIDE, NO_AVERAGE, Record
+from sparsecv_mio.certificate.refits import has_proof
 from sparsecv_mio.certificate.restrictions import adjustment_columns, restrictions_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import (
@@ -841,9 +842,13 @@ def _verify(record: AnyRecord, name: str, file: str) -> tuple[Block, ...]:
     )
     words = (
         "`verify` computes folds, refits and errors again, without the search code, and reports whether each field "
-        f"was recomputed. {subsets} For any number of features, `solve --proof PROOF` writes a proof of the lower "
-        "bound on the CV error of all pairs; the command `check` verifies this proof."
+        f"was recomputed. {subsets}"
     )
+    if isinstance(record, Record) and has_proof(record):
+        words += (
+            " For any number of features, `solve --proof PROOF` writes a proof of the lower bound on the CV error of "
+            "all pairs; the command `check` verifies this proof."
+        )
     if isinstance(record, Record | CommonRecord) and is_from_python(record.folds):
         again = "The folds came from Python; pass them again, as given to `solve`."
         call = f"sc.verify(sc.read_record({name!r}), data, folds=folds).raise_if_failed()"

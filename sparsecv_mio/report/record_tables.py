@@ -372,9 +372,8 @@ def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
         auc = "" if quality.auc is None else f", AUC {quality.auc:.3f}"
         measures = f"accuracy {100.0 * quality.accuracy:.1f}%{auc}, Brier score {quality.brier:.4f}"
         ends = format_interval(quality.lower, quality.upper)
-        lines.append(
-            f"in the outer folds: {measures}; for these models, the nested CV error is certified to be in {ends}"
-        )
+        sums = f"computed up to rounding, the mean {record.loss.target.row_loss} of these models on these rows"
+        lines.append(f"in the outer folds: {measures}; {sums} is in {ends}")
     return lines
 
 

@@ -185,7 +185,8 @@ def answer_outer_fold(
             replace(question, dataset=training, folds=inner, options=options, hooks=hooks), deadline
         )
     except BadInput as error:
-        raise BadInput(f"{what}, with outer fold {fold + 1} held out: {error}") from None
+        reason = str(error).replace("on all rows", "on all other rows")
+        raise BadInput(f"{what}, with outer fold {fold + 1} held out: {reason}") from None
 
 
 def models_of_weights(

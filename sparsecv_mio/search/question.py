@@ -132,7 +132,8 @@ class Question:
                     gammas = [1.0] if self.options.by_folds else grid.gammas.tolist()
                     standardize_and_check(training, by_names, gammas, grid.taus.tolist(), inner)
             except BadInput as error:
-                raise BadInput(f"nested, with outer fold {fold + 1} held out: {error}") from None
+                reason = str(error).replace("on all rows", "on all other rows")
+                raise BadInput(f"nested, with outer fold {fold + 1} held out: {reason}") from None
 
 
 def _raise_if_no_count_allows(question: Question, error: BadInput) -> None:

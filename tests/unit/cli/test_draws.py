@@ -77,6 +77,7 @@ def test_inference_by_splits(table: str, tmp_path: Path, capsys: pytest.CaptureF
     said = capsys.readouterr().out
     assert "6 halves of 30 rows (seed 0), each searched again" in said
     assert "terms with a p-value of at most 0.05: a (family-wise error at most 0.05)" in said and "95% interval" in said
+    assert "a large p-value does not show that a term has no effect" in said
     record = read_record(answer)
     assert isinstance(record, Record) and record.inference is not None and len(record.inference.splits) == 6
     assert run(["verify", answer, table, "-q"]) == 0
@@ -100,6 +101,33 @@ def test_a_significant_term_outside_the_model_is_marked(
     assert isinstance(record, Record)
     summary = summarise_draws(replace(record, coefficients={"b": 1.0}))[0]
     assert "a (not in the reported model) (family-wise error" in summary.lines[2]
+
+
+@pytest.mark.parametrize("n_groups", [28, 30])
+def test_tests_with_few_units_are_warned_of_before_the_search(
+    n_groups: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("statsmodels")
+    rng, rows = np.random.default_rng(0), str(tmp_path / "wards.csv")
+    frame = pd.DataFrame({"ward": np.repeat(np.arange(n_groups), 2), "a": rng.normal(size=2 * n_groups)})
+    frame.assign(y=frame["a"] + rng.normal(size=2 * n_groups)).to_csv(rows, index=False)
+    words = [
+        "solve",
+        rows,
+        "-t",
+        "y",
+        "--gamma",
+        "0.1",
+        "--tau",
+        "1",
+        "--folds",
+        "groups:ward:3",
+        "--infer",
+        "splits:1",
+    ]
+    assert run(words) == 0
+    said = "sparsecv: warning: infer: the half of the rows that tests has 14 of 28 groups of ward; such tests have"
+    assert capsys.readouterr().err.startswith(said) == (n_groups < 30)
 
 
 def test_the_limit_of_the_command_is_recorded(table: str, tmp_path: Path) -> None:

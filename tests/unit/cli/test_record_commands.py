@@ -134,6 +134,7 @@ def test_check_and_verify_name_each_other(tmp_path: Path, capsys: pytest.Capture
             ["solve", "--tau", "1", "--gamma", "1", "--folds", "2", "--at-most", "1:x0,x1"],
             "other than --adjust, --force-out and --count); a search with another --backend is an independent",
         ),
+        (["solve", "--tau", "1", "--gamma", "1", "--folds", "2", "--weights", "w"], "not supported with --weights)"),
         (["near", "--tau", "1", "--gamma", "1", "--folds", "2"], ""),
     ],
 )
@@ -142,12 +143,17 @@ def test_verify_advises_a_proof_that_the_command_of_the_record_can_write(
 ) -> None:
     rng, place, record = np.random.default_rng(4), str(tmp_path / "d.csv"), str(tmp_path / "r.json")
     table = pd.DataFrame(rng.normal(size=(24, 16)), columns=[f"x{j}" for j in range(16)])
-    table.assign(y=5.0 * table["x3"] + rng.normal(size=24)).to_csv(place, index=False)
+    table = table.assign(y=5.0 * table["x3"] + rng.normal(size=24))
+    (table.assign(w=[1.0, 2.0] * 12) if "--weights" in command else table).to_csv(place, index=False)
     assert run([command[0], place, "--target", "y", *command[1:], "--threads", "1", "--json", record, "-q"]) == 0
     capsys.readouterr()
     assert run(["verify", record, place]) == 0
     hints = [line for line in capsys.readouterr().out.splitlines() if line.startswith("hint")]
     assert len(hints) == bool(words) and all(words in hint for hint in hints)
+    if command[0] == "solve" and ".." not in command[4]:
+        assert run(["report", record, "-o", str(tmp_path / "r.md")]) == 0
+        has_proof = "writes a proof of the lower bound" in (tmp_path / "r.md").read_text("utf-8")
+        assert has_proof == any("verify optimality for any" in hint for hint in hints)
     assert not any("leave out" in hint for hint in hints)  # the record exists already
 
 

@@ -503,7 +503,9 @@ def test_a_detection_limit_is_called_a_bound(bound: str, tmp_path: Path) -> None
     with pytest.raises(BadInput) as wrong:
         read_dataset(tmp_path / "t.csv", "y")
     said = str(wrong.value)
-    assert "a bound, such as a detection limit, is not a number; replace it by one in the file, give na_values=" in said
+    number, rows = ("the limit", "highest") if bound[0] == ">" else ("half the limit", "lowest")
+    assert f"a bound, such as a detection limit, is not a number; write a number, such as {number}, or give" in said
+    assert f'and na="drop", which removes the rows with the {rows} values' in said
     assert read_dataset(tmp_path / "t.csv", "y", na_values=[bound], na="drop").n == 19
 
 

@@ -18,8 +18,9 @@ from sparsecv_mio.data.loss_targets import as_counts, as_two_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.inference import choices
 from sparsecv_mio.inference.choices import DrawOptions, choose_from_draw, choose_models
-from sparsecv_mio.inference.draws import Draw, bootstrap_draws
+from sparsecv_mio.inference.draws import Draw, bootstrap_draws, half_draws
 from sparsecv_mio.inference.repetitions import find_starts
+from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.question import Question
@@ -186,6 +187,20 @@ def test_a_draw_without_a_model_is_stated() -> None:
     found = choose_models(question, list(bootstrap_draws(data, question.folds, 8, 0)), WHAT)
     assert found.failed and found.models and len(found.failed) + len(found.models) == 8
     assert isinstance(found.failed[0], FailedDraw) and "no model could be chosen from" in found.notes[0]
+
+
+def test_a_reason_names_the_rows_of_the_draw() -> None:
+    """In most halves the rare level has rows of a single class."""
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.normal(size=40), [1.0] * 3 + [0.0] * 37])
+    data = as_two_classes(Dataset.from_arrays(X, [0.0, 1.0, 1.0, *([0.0, 1.0] * 18), 0.0], ["a", "rare"]))
+    how = SearchOptions.of(loss="logistic", threads=1, restrictions=Restrictions(adjust=("rare",)))
+    question = Question(data, make_folds("3", data), (0.1,), (0, 1), how)
+    for kind, word in ((half_draws, "half"), (bootstrap_draws, "draw")):
+        chosen = [choices.choose_from_draw(question, draw, None) for draw in kind(data, question.folds, 30, 0)]
+        reasons = [one.reason for one in chosen if isinstance(one, FailedDraw)]
+        assert any(f"adjust: on the rows of this {word}, column 'rare' separates" in reason for reason in reasons)
+        assert not any("on all rows" in reason for reason in reasons)
 
 
 @pytest.mark.parametrize(

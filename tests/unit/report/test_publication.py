@@ -101,7 +101,17 @@ def test_the_caption_claims_what_is_certified(record: Record, simplest: Record) 
                 f"The CV error of the reported pair, {print_pair(simplest.tau, simplest.gamma)}, is ",
             ],
         ),
-        (replace(simplest, one_se=OneSe(1.0, True)), ["(choice not certified)"]),
+        (
+            replace(simplest, one_se=OneSe(1.0, True)),
+            [
+                "the simplest pair certified so far to have a CV error of at most the minimum plus one standard error",
+                "(choice not certified)",
+            ],
+        ),
+        (
+            replace(limit, one_se=OneSe(1.0, True)),
+            ["No simpler pair was certified to have a CV error of at most the minimum plus one", "rule chose none"],
+        ),
         (replace(record, refit=replace(record.refit, proved=False)), ["the subset is not certified to be the best"]),
         (replace(record, cv_error=math.inf), ["The CV error of this pair is not known"]),
     ):
@@ -110,6 +120,12 @@ def test_the_caption_claims_what_is_certified(record: Record, simplest: Record) 
         is_claimed = "has the minimum CV error over the grid, certified" in caption
         assert is_claimed == (found.status == "proved"), caption
         assert ("an estimate" in caption) == (found.estimate and math.isfinite(found.cv_error))
+
+
+def test_an_estimated_error_is_called_an_estimate_in_the_results(record: Record) -> None:
+    stopped = replace(record, status="limit", estimate=True)
+    assert "(an estimate, not certified); other measures" in make_publication(stopped).results
+    assert "an estimate, not" not in make_publication(record).results
 
 
 def test_edges_of_the_grid_are_stated(record: Record, simplest: Record) -> None:
@@ -373,7 +389,8 @@ def test_tests_by_splits_add_columns(record: Record) -> None:
     failed = [SplitResult(i, None, 0, (), "failed", math.inf, note=f"adjust: {i}; drop it") for i in (4, 5)]
     partly = replace(drawn, inference=replace(drawn.inference, splits=(*splits, *failed)))
     shown, (summary,) = make_publication(partly), summarise_draws(partly)
-    assert "4 of the 4 models that halves chose are certified. 2 of the 6 halves chose no model and" in shown.results
+    assert "4 of the 4 models that halves chose are certified. A large p-value" in shown.results
+    assert " 2 of the 6 halves chose no model and" in shown.results
     assert "(first reason: the rows are separated). Their p-values count as 1, which is conserv" in shown.results
     assert "No model could be chosen from 2 of the 6 halves: the p-values of these splits count as 1" in shown.methods
     assert "6 random splits (2 without a model count as p = 1)" in shown.notes
@@ -390,6 +407,16 @@ def test_tests_by_splits_add_columns(record: Record) -> None:
     assert -0.5 * per_deviation - unit < ends[0] <= -0.5 * per_deviation < 2.0 * per_deviation <= ends[1]
     assert ends[1] < 2.0 * per_deviation + unit
     assert "come from 4 splits and depend strongly on the seed" in made.results
+    assert "A large p-value does not show that a term has no effect." in made.results
+    assert all("need not represent all draws" in text for text in (made.results, made.notes))
+    assert any("so the finished ones need not represent all draws" in line for line in summarise_draws(drawn)[0].lines)
+    broken = [replace(split, note="too few rows", tests=()) for split in splits]
+    none = replace(drawn, inference=replace(drawn.inference, splits=(*broken, *failed), terms=()))
+    said = "he tests failed in 6 of 6 halves, so they give no result"
+    assert said in make_publication(none).results and "has a combined p-value" not in make_publication(none).results
+    assert f"t{said}" in summarise_draws(none)[0].lines and "of at most 0.05" not in " ".join(
+        summarise_draws(none)[0].lines
+    )
     many = replace(drawn, inference=replace(drawn.inference, splits=splits * 5))
     assert "depend strongly" not in make_publication(many).results
     assert [any("caution" in line for line in summarise_draws(one)[0].lines) for one in (drawn, many)] == [True, False]
