@@ -632,7 +632,8 @@ class Restrictions:
         against = self._reference_levels()
         without = tuple(name for name in self.force_out if name not in against)
         forced = (("adjusted for", self.adjust), ("with", self.force_in), ("without", without))
-        said = [f"{text} {abbreviate_names(some)}" for text, some in forced if some]
+        together = () if self.count == EVERY_FACTOR else self.count
+        said = [f"{text} {abbreviate_names(words_of_terms(some, together))}" for text, some in forced if some]
         if against:
             said[0] += f" (levels against {abbreviate_names(against)})"
         if self.count:

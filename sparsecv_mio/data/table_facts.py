@@ -99,7 +99,9 @@ EXPOSURE = re.compile(
     r"km|miles|distance|area|holders?|insured|at[_. -]?risk|trials))"
 )
 
-
+WEIGHTS = re.compile(
+    r"(?i:((survey|sampl\w*|case|row|obs\w*|freq\w*|design|final|ip\w?|prob\w*|pop\w*)[_. -]?)?(weights?|wts?|wgts?))"
+)
 TRIALS = re.compile(r"(?i:(.*[_. -])?(n|trials?|total|attempts|tested|examined|sampled|exposed|at[_. -]?risk))")
 MIN_EXCEEDING = 5.0  # rows whose target would exceed a column in random order, from which it may be trials
 
@@ -171,6 +173,10 @@ class Inspection:
         True if the target may hold counts, for which Poisson loss is proposed.
     exposures : tuple of str
         Columns that may be the exposures of counts.
+    weights : tuple of str
+        Features whose name is usual for weights of rows.
+    events : int
+        Number of rows of the rarer of two classes; 0 for other targets.
     trials : str
         Column that may hold the numbers of trials, if the target is a number of successes; empty if there is none.
     loss : Loss
@@ -195,6 +201,8 @@ class Inspection:
     refused: str = ""
     counts: bool = False
     exposures: tuple[str, ...] = ()
+    weights: tuple[str, ...] = ()
+    events: int = 0
     trials: str = ""
     loss: Loss = DEFAULT_LOSS
     levels_alone: int = 0
@@ -366,7 +374,12 @@ def _with_target(inspection: Inspection, data: Dataset, of_target: TargetColumns
     trials = "" if counted or inspection.two_classes or of_target.names else _find_trials(data)
     exposures = tuple(name for name in exposures if name != trials)
     about = "" if counted else about
-    inspection = replace(inspection, n=data.n, p=data.p, about_target=about, counts=counts)
+    inspection = replace(
+        inspection, n=data.n, p=data.p, about_target=about, counts=counts,
+        weights=tuple(name for name, low in zip(data.names, data.X.min(axis=0), strict=True) if low >= 0.0
+                      and WEIGHTS.fullmatch(name)),
+        events=int(np.bincount(data.y > 0.0).min()) if inspection.two_classes else 0,
+    )  # fmt: skip
     return replace(inspection, exposures=exposures, trials=trials), data
 
 

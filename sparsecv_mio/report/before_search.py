@@ -45,6 +45,7 @@ IMPUTED_WITHIN = f"--na-within {Within.FOLDS}"
 COLUMNS_SHOWN = 40  # maximum number of columns shown by default
 HOPEFUL = 100  # features, up to which much of a default run is proved (results/speed.md)
 MANY_LONE_FOLDS = 20  # folds with columns of their own, logistic loss; 70 took eight times as long as shared columns
+EVENTS_PER_COLUMN = 10  # rows of the rarer class for each candidate, below which models are usually unstable
 SURE_OF_CLASSES = 20  # features, logistic loss; on one core 30 took 29 s (breast cancer), 33 took 129 s (ionosphere)
 
 
@@ -121,7 +122,17 @@ def _plan(inspection: Inspection, path: str) -> list[str]:
         left = f"{several(inspection.n, 'row')} and {several(inspection.p, 'feature')} remain"
         return [f"{left}: too few to cross-validate"]
     command, lines = _proposed_command(inspection, path), [*filter(None, [inspection.about_target])]
-    lines += [command, *_size_and_hope(inspection, inspection.loss), *_as_successes(inspection, path)]
+    lines += [command, *_size_and_hope(inspection, inspection.loss)]
+    lines += [
+        f"add --weights {shlex.quote(name)} if {name!r} has the weights of the rows; the column is then not a feature"
+        for name in inspection.weights
+    ]
+    if 0 < inspection.events < EVENTS_PER_COLUMN * inspection.p:
+        lines.append(
+            f"the rarer class has {several(inspection.events, 'row')}, fewer than {EVENTS_PER_COLUMN} for each of the "
+            f"{several(inspection.p, 'feature')}: choices and coefficients vary strongly; fewer candidates help"
+        )
+    lines += _as_successes(inspection, path)
     return [*lines, *_as_counts(inspection, path)] if inspection.counts else lines
 
 

@@ -307,10 +307,11 @@ def _describe_request(record: Record, data: Dataset | None) -> dict[str, Any]:
     return {
         "record": record, "data": data, **_count_cases(record, data),
         "candidates": _list_candidates(record), "MAX_FEATURES_SHOWN": MAX_FEATURES_SHOWN,
-        "n_encoded": len(encoded - set(ranked)), "n_ranked": len(set(ranked) & set(reading.columns if reading else ())),
+        "n_encoded": len(encoded - set(ranked)),
+        "ranked": sorted(set(ranked) & set(reading.columns if reading else ())),
         "has_binary_terms": any(np.isin(column, (0.0, 1.0)).all() for column in columns),
         "has_levels": not find_levels(record.data.names).isdisjoint(terms),
-        "adjusted": adjustment_columns(record), "compared": record_tables.describe_model_space(record),
+        "adjusted": adjustment_columns(record), "compared": _describe_models(record),
         "within": record_words.within_restrictions(record),
         "model_papers": _find_model_papers(record.loss), "libraries": ", ".join(libraries),
         "imputed": _describe_imputed_cells(data),
@@ -322,6 +323,13 @@ def _describe_request(record: Record, data: Dataset | None) -> dict[str, Any]:
         "groups": record_words.count_groups(record.folds, data), "folds_text": record_words.describe_folds,
         "outer_folds": record_words.outer_folds, "several": several,
     }  # fmt: skip
+
+
+def _describe_models(record: Record) -> str:
+    """Return the compared models in the words of a paper, as `describe_model_space`."""
+    words = record_tables.describe_model_space(record)
+    words = re.sub(r"(^|; )with(out)? ", lambda found: f"{found[1]}{'no' if found[2] else 'every'} model with ", words)
+    return words.replace("a factor together, counted as", "a factor enter together and count as")
 
 
 def _list_candidates(record: Record) -> tuple[str, ...]:

@@ -570,9 +570,9 @@ def work_line(work: Work, threads: int | None) -> str:
     Examples
     --------
     >>> work_line(Work(1200, 340, 1.5, "enumerate 1200, per-fold 0"), 2)
-    '1,200 solved by branch and bound, 340 nodes, answer after 1.50 s on 2 threads'
+    '1,200 solved by branch and bound, 340 nodes, search ended after 1.50 s on 2 threads'
     >>> work_line(Work(1, 1, 0.5, "enumerate 1200, per-fold 34"), None)
-    '1 solved by branch and bound, 1 node, answer after 0.50 s'
+    '1 solved by branch and bound, 1 node, search ended after 0.50 s'
     """
     effort = f"{work.mios:,} solved by branch and bound, {several(work.nodes, 'node')}"
     return f"{effort}, {describe_duration(work, threads)}"
@@ -678,13 +678,19 @@ def print_near_optimal(
     if not record.models:
         word = word.replace("best answer so far", "no model yet")
     say_titled(console, word, f"gamma = {format_number(record.gamma)} (ridge weight){chosen}", colour)
-    minimum = f"models within {100.0 * record.within:g}% of the minimum {objective}"
-    say(console, *restriction_lines(record), minimum)
+    unit, taus = restrictions_of(record).unit_of_tau, [size.tau for size in record.sizes]
+    sizes = several(taus[0], unit) if len(taus) == 1 else f"{text_of_taus(taus).replace(':', ' to ')} {unit}s"
+    listed = f"models of {sizes} within {100.0 * record.within:g}% of the minimum {objective}"
+    if len(taus) > 1:
+        listed += " of their size"
+    elif record.chosen is not None:
+        listed += "; --tau lists other sizes"
+    say(console, *restriction_lines(record), listed)
     by_tau = {tau: list(models) for tau, models in groupby(record.models, key=lambda model: model.tau)}
     for size in record.sizes:
         _print_size(console, record, size, by_tau.get(size.tau, []), full)
-    n_terms, unit = restrictions_of(record).n_selectable_features(record.data.p), restrictions_of(record).unit_of_tau
-    if n_terms > 1 and [size.tau for size in record.sizes] == [n_terms]:
+    n_terms = restrictions_of(record).n_selectable_features(record.data.p)
+    if n_terms > 1 and taus == [n_terms]:
         smaller = text_of_taus(range(max(n_terms // 2, 1), n_terms))
         _print_hints(console, [f"a model of all {n_terms} {unit}s has no alternatives; --tau {smaller} lists others"])
     if brief:
@@ -861,7 +867,7 @@ def describe_duration(work: Work, threads: int | None = None) -> str:
         Number of threads, if the line is to state it.
     """
     on_threads = "" if threads is None else f" on {several(threads, 'thread')}"
-    return f"answer after {work.seconds:.2f} s{on_threads}"
+    return f"search ended after {work.seconds:.2f} s{on_threads}"
 
 
 def surface_rows(

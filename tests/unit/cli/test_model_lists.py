@@ -15,6 +15,7 @@ from stops import limit_after
 
 from sparsecv_mio import Dataset, near_optimal
 from sparsecv_mio.cli import run
+from sparsecv_mio.digits import several
 from sparsecv_mio.report.record_tables import print_near_optimal
 
 from ..report.printing import printed
@@ -147,6 +148,14 @@ def test_lists_without_models_say_so_and_names_with_commas_are_quoted() -> None:
     record = near_optimal(data, gamma=0.1, taus=2, within="50%", by="objective")
     assert record.within == 0.5
     text = printed(lambda console: print_near_optimal(console, record), 200)
+    assert "models of 2 features within 50% of the minimum training objective (all rows)" in text
+    chosen = near_optimal(data, "3", within="50%")
+    text = printed(lambda console: print_near_optimal(console, chosen), 200)
+    assert (
+        f"models of {several(chosen.sizes[0].tau, 'feature')} within 50% of" in text and "; --tau lists other" in text
+    )
+    text = printed(lambda console: print_near_optimal(console, near_optimal(data, "3", gamma=0.1, taus="1:3")), 200)
+    assert "models of 1 to 3 features within " in text and "(same features in every fold) of their size\n" in text
     assert 'in every model: "size, m2"' in text and "in no model: " in text
     size = replace(record.sizes[0], models=0, always=(), never=(), replacements=(), complete_to=0.0, lower=0.0)
     request = replace(record.request, time_limit=1e-9)

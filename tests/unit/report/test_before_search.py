@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
 
@@ -123,3 +124,19 @@ def test_the_forecast_counts_what_solve_solves(tmp_path: Path) -> None:
     assert "--folds forward:5" in found.options
     record = sc.solve(path, "y", drop=["day"], folds="forward:5", threads=1)
     assert f": {len(record.table) * record.folds.k:,} subproblems" in printed(found)
+
+
+def test_weights_and_few_events_are_noted_next_to_the_proposed_command(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"]).assign(survey_weight=2.0, birth_weight=3.0)
+    frame[["survey_weight", "birth_weight"]] += rng.random((60, 2))
+    for n_ill in (49, 30):
+        frame.assign(y=np.where(np.arange(60) < n_ill, "ill", "well")).to_csv(tmp_path / "t.csv", index=False)
+        text = printed(inspect_file(tmp_path / "t.csv", "y", Reading(), None))
+        assert "add --weights survey_weight if 'survey_weight' has the weights of the rows" in text
+        assert "--weights birth_weight" not in text
+        assert "the rarer class has " in text
+    assert "has 30 rows, fewer than 10 for each of the 5 features" in text
+    frame[["a", "y"]] = np.column_stack([frame["a"], np.arange(60) % 2])
+    frame[["a", "y"]].to_csv(tmp_path / "t.csv", index=False)
+    assert "the rarer class" not in printed(inspect_file(tmp_path / "t.csv", "y", Reading(), None))

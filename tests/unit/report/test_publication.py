@@ -611,7 +611,15 @@ def test_codes_of_two_words_and_levels_that_count_alone_are_stated() -> None:
     logistic = sc.solve(frame, "status", encode="onehot", loss="logistic", folds="4", gammas=[0.1], taus=[2], threads=1)
     assert "alive = 0" not in str(make_publication(logistic)) and code_lines(logistic) == []
     limited = sc.solve(frame, "status", encode="onehot", force_in="a", folds="4", gammas=[0.1], taus=[2], threads=1)
-    assert "The models were restricted: " in make_publication(limited).methods
+    assert (
+        "The models were restricted: every model with a; each level of city counts" in make_publication(limited).methods
+    )
+    asked = {"folds": "4", "gammas": [0.1], "taus": [2], "threads": 1}
+    whole = sc.solve(frame, "status", encode="onehot", force_in="city", count="factors", **asked)
+    said = "The models were restricted: every model with city; all levels of a factor enter together and count as one"
+    assert said in make_publication(whole).methods
+    ranked = make_publication(sc.solve(frame, "status", order="city=u<v<w", encode="onehot", **asked)).methods
+    assert "We encoded city by ranks." in ranked
 
 
 def test_texts_have_paragraphs_on_data_model_choice_and_results(record: Record) -> None:

@@ -141,7 +141,7 @@ def test_a_subset_that_all_folds_share_has_a_page() -> None:
         for line in lines
     )
     assert f"{found.tau} feature" in document.answer and "common to all folds" in document.answer
-    duration = f"{several(found.work.nodes, 'node')}, answer after {found.work.seconds:.2f} s"
+    duration = f"{several(found.work.nodes, 'node')}, search ended after {found.work.seconds:.2f} s"
     screen = printed(lambda console: print_common(console, found), 200)
     assert said["work"] == duration and f"work: {duration}" in screen
 

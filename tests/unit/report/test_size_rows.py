@@ -158,7 +158,7 @@ def test_a_full_answer_ends_with_the_table(booked: Record) -> None:
 def test_the_duration_is_that_of_the_answer(record: Record, full: bool) -> None:
     timed = replace(record, work=replace(record.work, seconds=7.67), request=replace(record.request, threads=2))
     text = printed(lambda console: print_answer(console, timed, full=full), 200)
-    assert "answer after 7.67 s on 2 threads" in text
+    assert "search ended after 7.67 s on 2 threads" in text
 
 
 def test_an_external_solver_is_named_with_its_share_of_the_work_and_its_tolerance(booked: Record) -> None:
