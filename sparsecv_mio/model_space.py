@@ -633,11 +633,11 @@ class Restrictions:
         without = tuple(name for name in self.force_out if name not in against)
         forced = (("adjusted for", self.adjust), ("with", self.force_in), ("without", without))
         together = () if self.count == EVERY_FACTOR else self.count
+        factors = [word_of_factor(columns) for columns in together]
         said = [f"{text} {abbreviate_names(words_of_terms(some, together))}" for text, some in forced if some]
         if against:
             said[0] += f" (levels against {abbreviate_names(against)})"
         if self.count:
-            factors = [] if self.count == EVERY_FACTOR else [word_of_factor(columns) for columns in self.count]
             said.append(
                 "all levels of a factor together, counted as one feature"
                 + (f" ({abbreviate_names(factors)})" if factors else "")

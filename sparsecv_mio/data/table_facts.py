@@ -367,6 +367,7 @@ def _with_target(inspection: Inspection, data: Dataset, of_target: TargetColumns
         if (positive := affirmative_class(data.classes or ())) not in ("", *(data.classes or ())[1:]):
             data = as_two_classes(data, positive)
             inspection = replace(inspection, options=(*inspection.options, f"--positive {shlex.quote(positive)}"))
+        inspection = replace(inspection, events=int(min(data.y.sum(), data.n - data.y.sum())))
     about, counted = describe_target(data), inspection.loss.target.has_counts
     data = with_offsets(as_counts(data) if counted else data, of_target)
     counts = counted or (not inspection.two_classes and _may_be_counts(data.y))
@@ -374,13 +375,8 @@ def _with_target(inspection: Inspection, data: Dataset, of_target: TargetColumns
     trials = "" if counted or inspection.two_classes or of_target.names else _find_trials(data)
     exposures = tuple(name for name in exposures if name != trials)
     about = "" if counted else about
-    inspection = replace(
-        inspection, n=data.n, p=data.p, about_target=about, counts=counts,
-        weights=tuple(name for name, low in zip(data.names, data.X.min(axis=0), strict=True) if low >= 0.0
-                      and WEIGHTS.fullmatch(name)),
-        events=int(np.bincount(data.y > 0.0).min()) if inspection.two_classes else 0,
-    )  # fmt: skip
-    return replace(inspection, exposures=exposures, trials=trials), data
+    inspection = replace(inspection, n=data.n, p=data.p, about_target=about, counts=counts)
+    return replace(inspection, exposures=exposures, trials=trials, weights=_may_be_weights(data)), data
 
 
 def _with_folds(inspection: Inspection, data: Dataset, folds: str) -> Inspection:
@@ -976,6 +972,12 @@ def _may_be_exposures(data: Dataset) -> tuple[str, ...]:
     varying = np.flatnonzero((least >= 0.0) & (zeros <= FEW_ROWS_LOST) & (data.X.std(axis=0) > 0.0)).tolist()
     risen = {j: float(np.corrcoef(data.X[:, j], data.y)[0, 1]) for j in varying}
     return tuple(data.names[j] for j in varying if EXPOSURE.fullmatch(data.names[j]) or risen[j] >= RISES_WITH)
+
+
+def _may_be_weights(data: Dataset) -> tuple[str, ...]:
+    """Return the features whose name is usual for weights of rows, without negative values."""
+    least = data.X.min(axis=0)
+    return tuple(name for name, low in zip(data.names, least, strict=True) if low >= 0.0 and WEIGHTS.fullmatch(name))
 
 
 def _find_trials(data: Dataset) -> str:
