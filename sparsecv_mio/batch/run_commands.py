@@ -52,7 +52,7 @@ def batch(
                                                  "the progress of a batch.")
     ],
     folder: Annotated[
-        str | None, Place("DIR", "If PLAN is status: folder of the batch.")
+        str | None, Place("DIR", "Folder of the batch; only if PLAN is the word status.")
     ] = None,
     out: str | None = option(None, "DIR", "Output folder."),
     workers: int | None = option(None, "N", "Number of processes, one thread each. [all cores]", least=1, most=4096),

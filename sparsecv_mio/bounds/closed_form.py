@@ -87,8 +87,8 @@ code                   centre of the ball              numbers that are widened
 ====================== =============================== ===========================================================
 
 The kernel `level_sets` computes the minimum and maximum of a quadratic function over the ball exactly (S-lemma), by an
-eigendecomposition. This module applies the inequality above to all held-out rows together and, if the rows are
-available, to each row separately. The module returns the tighter of the two bounds.
+eigendecomposition. This module instead applies the inequality of the ridge-ball theorem: once to all held-out
+rows together and, if the rows are available, once to each row. It returns the tighter of the two bounds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks of the claims of a record: the bounds, gap, status and table, the choice of a pair (tau, gamma), the target.
+"""Checks of the claims of a record: the bounds, gap, status and table, the choice of a pair, and the target.
 
 For the target, the module checks the class names, the error of a constant model, and the accuracy.
 """

@@ -319,7 +319,7 @@ def _check_request(checks: Checks, record: NearRecord, values: SupportValues) ->
     """Check the sizes, gamma and status of a list against the request."""
     taus = [size.tau for size in record.sizes]
     wanted_sizes = sorted({min(tau, values.design.terms) for tau in record.request.taus})
-    checks.require(taus == wanted_sizes, "sizes", f"has the sizes {taus}, but {wanted_sizes} were requested")
+    checks.require(taus == wanted_sizes, "sizes", f"is {taus}, but {wanted_sizes} were requested")
     words = f"is {record.gamma!r}, but {record.request.gammas} was requested"
     checks.require(record.request.gammas == (record.gamma,), "gamma", words)
     checks.require(0.0 <= record.request.gap < 1.0, "request.gap", f"{record.request.gap!r} is not in [0, 1)")

@@ -195,8 +195,8 @@ def read_again(path: Any, info: DataInfo, aux: Sequence[str] = (), reading: Mapp
         if applied is None or any((reading or {}).values()):
             raise
         raise BadInput(
-            f"file {str(path)!r} has a different layout from the data of the record (separator {how.sep!r}): "
-            "give the file of the record"
+            f"file {str(path)!r} does not have the separator {how.sep!r} of the data of the record: give the file "
+            "from which the record was made"
         ) from None
     if applied is stored:
         return data

@@ -569,7 +569,7 @@ def _check_coefficient_ends(checks: Checks, record: FitRecord, side: Side, datas
             low, high = ends[name]
             slack = NO_EFFECT * y / reach if reach > 0.0 else 0.0
             below, above = (slack + ACCURATE_RTOL * abs(end) if math.isfinite(end) else 0.0 for end in (low, high))
-            words = f"is {value!r}, outside [{low:g}, {high:g}] of the constraints"
+            words = f"is {value!r}, but the constraints allow only [{low:g}, {high:g}]"
             checks.require(low - below <= value <= high + above, f"coefficients.{name}", words)
 
 

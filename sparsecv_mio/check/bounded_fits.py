@@ -8,8 +8,8 @@ be the residual of any approximate solution z of `M z = x`. Then:
 * `|x|^2 = x'z + x'M^{-1}r` differs from `x'z` by at most `|x||r|`, so `|x| <= sqrt(x'z) + |r|`.
 * `|r| <= sum of |r_i||e_i|` for the unit vectors e_i, and `|e_i|^2 <= 1 / weight_i`. If the penalty is nearly zero, a
   matrix near the inverse of M gives a smaller bound on `|e_i|` (`_bound_inverse_diagonal`).
-* For `x = c` and `z = b`, the objective of the support is `F - |r|^2` with `F = yy - b'(c + r)`. Let beta be the exact
-  fit. For any vector x, `x'beta` differs from `x'b` by at most `|x||r|`.
+* Let b be the approximate fit, that is z for `x = c`. The objective of the support is then `F - |r|^2` with
+  `F = yy - b'(c + r)`. Let beta be the exact fit. For any vector x, `x'beta` differs from `x'b` by at most `|x||r|`.
 * Dropping column j raises the objective by `beta_j^2 / |e_j|^2`.
 """
 

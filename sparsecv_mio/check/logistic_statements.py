@@ -10,7 +10,7 @@ Without an intercept, the inequality holds for every u. Since u need not be the 
 floating point. The objective at any point b is an upper bound on F(S). If b* is the fit of S, the difference of the two
 bounds is at least `sum_j pi_j (b_j - b*_j)^2`. This inequality bounds the distance of b from b*. Numbers are
 represented as integers times `2^-WIDTH`. Every logarithm, exponential and margin in this module has an error of less
-than `LOST_UNITS` of these units, because its computation rounds fewer than 2^17 times.
+than `LOST_UNITS` = 2^20 of these units, because its rounding errors add up to less than 2^17 units.
 """
 
 import math

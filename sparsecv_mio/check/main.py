@@ -157,7 +157,7 @@ class Check:
     def take(self, line: dict[str, Any]) -> None:
         """Check one line."""
         takers = {"tree": self._tree, "best": self._best, "pair": self._pair, "claim": self.claims.append}
-        need(line.get("kind") in takers, f"{line.get('kind')!r} is not a kind of line of this format")
+        need(line.get("kind") in takers, f"unknown kind of line {line.get('kind')!r}; known: {', '.join(takers)}")
         takers[line["kind"]](line)
 
     def _read_pair(self, line: dict[str, Any]) -> tuple[tuple[int, int], FoldIntervals, str]:
@@ -210,8 +210,9 @@ class Check:
         several = [term for term in self.folds.terms if len(term) > 1]
         shown = "; ".join(", ".join(repr(data["names"][head["columns"][j]]) for j in term) for term in several)
         words += [f"groups of columns that count as one feature: {shown}"] if several else []
-        target = f"{data['target']!r} is 1 or 0; computed in integers in both modes"
-        words += [f"loss: {head['loss']}, {target}"] if self.of_loss else []
+        target = f"the target {data['target']!r} is 1 in one class and 0 in the other"
+        arithmetic = "its statements are checked in integers, in the exact mode and in the fast mode"
+        words += [f"loss: {head['loss']}; {target}; {arithmetic}"] if self.of_loss else []
         if "left" in head:
             sizes, counts = sorted(map(len, scored)), np.bincount(sum(scored, []), minlength=data["n"])
             times = "once" if (counts == 1).all() else f"{counts.min()} to {counts.max()} times"

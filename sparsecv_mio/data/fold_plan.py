@@ -130,9 +130,10 @@ def read_lines(path: Path, n: int, kind: str, item: str) -> list[list[str]]:
             reader = csv.reader(handle)
             for row in reader:
                 if lines and row and len(row) != len(lines[0]):
+                    repeated = f" or, for repeated folds, one {item} per repeat" if kind == "fold file" else ""
                     raise BadInput(
-                        f"{source} has {len(row)} columns in line {reader.line_num} and {len(lines[0])} in the first: "
-                        f"give one {item} per line{', or one for every repeat' if kind == 'fold file' else ''}"
+                        f"{source}: line {reader.line_num} has {len(row)} columns, the first line has {len(lines[0])}; "
+                        f"give every line one {item}{repeated}"
                     )
                 if row:
                     lines.append([cell.strip() for cell in row])

@@ -746,20 +746,22 @@ def outer_folds(
     if not plan.is_partition:
         raise BadInput(
             f"{option}: the folds overlap and were given row by row, so outer folds cannot be made from them; give "
-            "the folds as a text such as 10"
+            'a specification of the folds, such as folds="10", instead of rows'
         )
     ids = None if by_fold else ids_of_groups(plan, dataset)
     labels = plan.labels if ids is None else fold_plan.group_labels(ids, f"folds {plan.spec!r}")
     together = np.where(labels < 0, plan.k, labels)  # rows that are never held out stay together as well
     groups = int(together.max()) + 1
     if groups <= count:
-        most = f"give at most {groups - 1}" if groups > 2 else "outer folds need at least three groups"
+        most = "; outer folds need at least three groups"
+        if groups > 2:
+            most = f", so at most {groups - 1} outer folds are possible; give at most {groups - 1}"
         if option != "nested":
             most = (
-                f"the {count} outer folds need at least {count + 1} groups; give more folds, or a number instead of "
+                f"; the {count} outer folds need at least {count + 1} groups; give more folds, or a number instead of "
                 "nested"
             )
-        raise BadInput(f"{option}: the rows form {groups} groups that folds keep together; {most}")
+        raise BadInput(f"{option}: the rows form {groups} groups (each stays in one fold){most}")
     outer_plan = folds_from_labels(equal_folds(str(count), groups, seed)[together], f"{count}{OF_GROUPS} ({plan.spec})")
     return replace(outer_plan, seed=seed)
 

@@ -400,7 +400,7 @@ MOST_TRIALS = 1e9  # maximum number of trials of a row
 
 
 def expand_trials(dataset: Dataset, trials: str) -> Dataset:
-    """Return two-class data in which each case, a row with k successes of n trials, has a row for each outcome.
+    """Return two-class data in which each case, a row with k successes in n trials, has a row for each outcome.
 
     The row of successes has the weight k and that of failures the weight n - k, both times the weight of the case.
     Rows of weight 0 are omitted. The two rows of a case follow each other and are always in one fold.

@@ -255,7 +255,9 @@ def inspect_file(
     inspect = partial(inspect_table, loss=loss, labels=labels, wanted=wanted)
     inspection, proposal = _inspect_with_dates(table, how, inspect)
     if proposal.without_id:
-        note = f"{several(len(proposal.without_id), 'row')} without a value: fill the cell, or remove the row"
+        rows = several(len(proposal.without_id), "row")
+        cells = "cell, or remove the row" if len(proposal.without_id) == 1 else "cells, or remove the rows"
+        note = f"{rows} without a value: fill the {cells}"
         if table.find_lines is not None:
             lines = skipped_lines(table, Reading(), proposal.without_id)
             note = (

@@ -345,13 +345,12 @@ def _whole_weights(given: FloatArray, name: str) -> IntArray:
     """Return weights as integers; raise `BadInput` otherwise."""
     wrong = np.flatnonzero(given != np.floor(given))
     if wrong.size or given.sum() > MOST_ROWS:
-        fault = (
-            f"is {given[wrong[0]]:g} in row {wrong[0] + 1}"
-            if wrong.size
-            else (f"repeats rows to a total of {given.sum():g} rows")
-        )
+        copies = "but in this record a weight is a number of copies of a row"
+        if wrong.size:
+            raise BadInput(f"{name} is {given[wrong[0]]:g} in row {wrong[0] + 1}, {copies}; give whole numbers")
         raise BadInput(
-            f"{name} {fault}, but in this record a weight is a number of copies of a row; give whole numbers"
+            f"{name} has the sum {given.sum():g}, {copies}, and at most {MOST_ROWS:g} rows are possible; give smaller "
+            "weights"
         )
     return given.astype(np.int64)
 

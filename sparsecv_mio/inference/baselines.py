@@ -4,7 +4,8 @@ In each fold, every baseline uses the same rows, row weights, exposures and colu
 chooses its penalty, or its size, by the smallest CV error, the criterion of the search. The standard error of the
 difference between two models is paired: it is computed from the difference of their held-out errors in each fold. If
 the record reports the pair of the one-standard-error rule, this rule chooses a second penalty or size of each baseline.
-With nested cross-validation, each baseline chooses again without each outer fold of the record.
+With nested cross-validation, the choice of every baseline is repeated for each outer fold of the record, on the rows
+outside this fold.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ every term with `P_j <= a` has a nonzero coefficient in at least one of the mode
 depend on each other.
 
 *Proof.* Let `u = a / (1 - log g)`. `P_j <= a` means that `#{b: p_jb <= u k / B} >= k` for some k. Let
-`s_jb = sup_{t >= g} 1{p_jb <= u t} / t`. The mean of s_jb over b is then at least 1. If term j has coefficient 0, p is
-uniform or larger, and the expectation of s_jb given the rows that chose the model is at most
+`s_jb = sup_{g <= t <= 1} 1{p_jb <= u t} / t`. The mean of s_jb over b is then at least 1. If term j has coefficient 0,
+p is uniform or larger, and the expectation of s_jb given the rows that chose the model is at most
 `u (1 - log g) / m_b = a / m_b`. A model has at most m_b terms with coefficient 0. For one split, the expectations of
 s_jb over these terms therefore sum to at most `a`. Markov's inequality gives the claim. []
 
@@ -460,8 +460,8 @@ def check_inference(checks: Checks, record: Record, dataset: Dataset, folds: Fol
 def _describe_checked_tests(found: Inference) -> str:
     """Return the numbers of the tested models, and of the splits whose p-values are 1 for want of a model."""
     failed, tested = len(found.splits) - found.n_chosen, several(found.n_chosen, "model")
-    ones = f" with p-values of 1 for {several(failed, 'split')} without a model" if failed else ""
-    return f"tests of {tested} on the rows that did not choose them, and their combination{ones}"
+    ones = f" (p-value 1 for {several(failed, 'split')} without a model)" if failed else ""
+    return f"tests of {tested} on the rows that did not choose them, and the combined p-values{ones}"
 
 
 def _allow_rounding(part: Any, name: str) -> float:

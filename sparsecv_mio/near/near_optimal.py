@@ -273,7 +273,7 @@ def near_optimal(
             try:
                 collecting.times_held_out(plan)
             except BadInput as error:
-                raise BadInput(f'{error}, or rank by training objective, by="objective"') from None
+                raise BadInput(f'{error}, or set by="objective" to rank the models by training objective') from None
     wanted = tuple(taus) if isinstance(taus, Iterable) and not isinstance(taus, str) else taus
 
     def list_tiny(data: Dataset, folds: FoldPlan, gammas: Any, **asked: Any) -> None:

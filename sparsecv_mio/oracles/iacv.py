@@ -782,7 +782,7 @@ def default_step(erm: Erm, *, proximal: bool = False, batch: int | None = None, 
         if _is_monotone_descent(erm, Solver(alpha, proximal=proximal), iterations):
             return alpha
         alpha /= 2.0
-    raise BadInput("no step length reduces the objective; rescale the columns with --scale variance")
+    raise BadInput("no tried step length reduces the objective; rescale the columns, for example with --scale variance")
 
 
 def _largest_square(X: FloatArray, rows: int | None) -> float:

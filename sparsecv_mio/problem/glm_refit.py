@@ -37,14 +37,14 @@ includes rounding errors. A run starts only if there is such a ball for all rows
 fold. Otherwise a linear program searches for a d as in the claim, and the error message names the columns in which d is
 not 0.
 
-**Held-out rows.** Most folds need no separate fit. Let H be the Hessian of the full-data fit on the unpenalised columns
-z, and g the length of its gradient in the norm of `H^{-1}`. Let `s_i = -v_i l'` and `c_i = v_i l''` at this fit, and
-let N be the held-out rows of a fold. Without N, the Hessian at this fit is at least `(1 - h) H` with
-`h = sum over N of c_i z_i'H^{-1}z_i`. In the following statements, all lengths are in the norm of the inverse of the
-Hessian without N. The length of the gradient is at most `delta = (g + |sum over N of s_i sign_i z_i|) / sqrt(1 - h)`,
-and the length of a row is at most `L = max |z_i| / sqrt(1 - h)`. If `delta L <= 0.9`, there is a certified ball of
-radius `10 / L`, because `10 k(10) >= 1.8 >= 2 delta L` with the function k of docs/theory/glm.md, section 2. Folds that
-do not satisfy this condition are fitted.
+**Held-out rows.** Most folds need no separate fit. Let H be the Hessian, on the unpenalised columns z, at the
+computed full-data fit. The gradient there is nearly 0; let g_0 be its length. The length g_0 and all lengths `|x|` are
+in the norm of `H^{-1}`. Let `s_i = -v_i l'` and `c_i = v_i l''` at this fit, and let N be the held-out rows of a fold.
+Without N, the Hessian at this fit is at least `(1 - h) H` with `h = sum over N of c_i z_i'H^{-1}z_i`. In the norm of
+the inverse of the Hessian without N, the gradient without N has at most the length
+`delta = (g_0 + |sum over N of s_i sign_i z_i|) / sqrt(1 - h)`, and a row at most `L = max |z_i| / sqrt(1 - h)`. If
+`delta L <= 0.9`, there is a certified ball of radius `10 / L`, because `10 k(10) >= 1.8 >= 2 delta L` with the function
+k of docs/theory/glm.md, section 2. Folds that do not satisfy this condition are fitted.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ is the square root of the sum of squares about the mean; with `variance`, s_j is
 With bounds on coefficients, b is the minimiser within these bounds (`fit_bounded_ridge`).
 
 If folds overlap, a row counts once for each fold that scores it. A fold may score only some of the rows that its
-training set excludes; then N in b^(-N) is the set of all excluded rows.
+training set excludes. Then the sum is over the scored rows N, but b0^(-N) and b^(-N) are fitted without any of the
+excluded rows.
 
 Row weights multiply the squares in f(S), h and s_j, and the summands of every mean; n and m are then sums of weights.
 """

@@ -35,13 +35,13 @@ semidefinite, w is multiplied by `1 - SHAVED`.
 Let the objective be `f(b) = yy - 2 c'b + b'M b`, with M the Gram matrix Q plus the penalty. Let F be the forced
 columns, R the other columns and S a subset of R. For the support `F + S`, the minimum over the coefficients on F is
 
-    f(F + S) = yy' - c'_S (M'_SS)^{-1} c'_S,     A = M_FF^{-1} M_FR,    M' = M_RR - M_FR' A,
-                                                 a = M_FF^{-1} c_F,    c' = c_R - M_FR' a,    yy' = yy - c_F' a.
+    f(F + S) = yy_o - c_oS' (M_oSS)^{-1} c_oS,    A = M_FF^{-1} M_FR,    M_o = M_RR - M_FR' A,
+                                                  a = M_FF^{-1} c_F,    c_o = c_R - M_FR' a,    yy_o = yy - c_F' a.
 
 The minimum of f over supports of at most k columns that contain F is therefore a problem of the same form in the
-columns R, with size `k - |F|`. Its Gram matrix is `Q' = Q_RR - M_FR' A`, which is positive semidefinite as a Schur
-complement of `Q + diag(penalty on F)`; the penalty on R is unchanged. The eigenvalues of Q' lie between the smallest
-and the largest eigenvalue of Q. If `M - diag(w)` is positive semidefinite, so is M' minus the part of `diag(w)` on R.
+columns R, with size `k - |F|`. Its Gram matrix is `Q_o = Q_RR - M_FR' A`, which is positive semidefinite as a Schur
+complement of `Q + diag(penalty on F)`; the penalty on R is unchanged. The eigenvalues of Q_o lie between the smallest
+and the largest eigenvalue of Q. If `M - diag(w)` is positive semidefinite, so is M_o minus the part of `diag(w)` on R.
 Let v be a row minus the means. The elimination replaces the features `v_R` of the row by `v_R - v_F'A` and subtracts
 `v_F'a` from its target. The matrix A depends on gamma, so gamma must be set first.
 

@@ -4,9 +4,9 @@ A node (I, F) of a tree includes the columns I and may choose from the columns F
 threshold at a leaf, as in the path tree. With many columns, the objectives of ridge fits are below the threshold. Then
 a point of the perspective relaxation (theory section 1), rounded to few bits, has a dual value that proves the
 threshold at a node. If the point of the parent node also proves the threshold at the node, no new point is computed.
-Columns are scaled so that the penalty is 1. If columns form nearly collinear groups, the relaxation uses a
-block-diagonal part of the matrix M instead of the penalty (docs/theory/bounds.md, section 9). The proof contains this
-part.
+Columns are scaled so that the penalty is 1. If columns form nearly collinear groups, the perspective terms use a
+block-diagonal matrix B instead of the penalty, such that `M - B` is positive semidefinite; M is the Gram matrix plus
+the penalty (docs/theory/bounds.md, section 9). The proof contains B.
 
 A term is a column, or a group of columns such as a factor; `ChosenTerms` states which terms a support may contain. If
 terms are groups, the ridge fit on all terms of a leaf proves the threshold if its objective is at least the threshold.

@@ -91,7 +91,8 @@ def save(figure: Figure, path: str | Path) -> None:
         letters = "".join(dict.fromkeys(missing))
         shown = letters[:MOST_MISSING] + ("..." if len(letters) > MOST_MISSING else "")
         words = (
-            f"the font of figures does not have {shown}: {path} shows boxes instead; an .svg file keeps them as text"
+            f"the font of figures lacks the characters {shown}: {path} shows boxes in their place; an .svg file keeps "
+            "the characters as text"
         )
         warnings.warn(words, SparseCVWarning, stacklevel=2)
 

@@ -175,7 +175,7 @@ def _answer(record: AnyRecord) -> str:
     if isinstance(record, CommonRecord):
         model = f"{several(record.tau, unit)} common to all folds, gamma = {format_number(record.gamma)}"
         if not record.loss.is_quadratic:
-            return f"{model}: CV error {format_number(record.cv_error)} of {record.data.target}, {record.beside_error}"
+            return f"{model}: CV error of {record.data.target}: {format_number(record.cv_error)}, {record.beside_error}"
         root = format_number(record.rmse)
         return f"{model}: predicts {record.data.target} on held-out rows with a root mean squared error of {root}"
     return f"the best subset of {several(record.tau, unit)} on all rows, gamma = {format_number(record.gamma)}"
@@ -296,8 +296,8 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
     unsure = "That the reported subset is the best one: the search ended before the proof."
     if done:
         unsure = (
-            "Whether the best subset found of every other size is the best of its size. It is certified only that, up "
-            "to the gap, no subset of another size has a smaller CV error than the reported subset."
+            "For every other size, that the best subset found is the best of its size. Certified is only that no "
+            "subset of another size has a CV error smaller than that of the reported subset, up to the gap."
         )
     best = record_tables.best_common_by_tau(record)
     words = "The best subset found of each size, at its best gamma; the certified interval above covers all sizes."

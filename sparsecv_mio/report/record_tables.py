@@ -733,11 +733,12 @@ def _print_size(
         some = size.replacements[: None if full else FEW_REPLACEMENTS]
         pairs = [
             f"{' or '.join(quoted_name(firsts.get(name, name)) for name in (swap.feature, swap.other))} "
-            f"({several(swap.pairs, 'pair')} of models)"
+            f"(in {several(swap.pairs, 'pair')} of models)"
             for swap in some
         ]
-        found = f"{several(len(size.replacements), 'pair')} of {unit}s"
-        say(console, f"{found} that replace each other (the only difference of two listed models): {', '.join(pairs)}")
+        found = f"{several(len(size.replacements), 'pair')} of {unit}s {'is' if len(size.replacements) == 1 else 'are'}"
+        why = "interchangeable, as two listed models differ only in which of the two they contain"
+        say(console, f"{found} {why}: {', '.join(pairs)}")
         _say_left_out(console, len(size.replacements) - len(some), "pair")
 
 

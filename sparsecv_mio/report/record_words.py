@@ -387,7 +387,7 @@ def _describe_averaged_pairs(record: Record, average: Average) -> str:
     """Return the models that are averaged, and the size of the model that approximates them."""
     size = several(len(average.model.support), "feature")
     if len(average.used) == 1:
-        return f"the model of the pair (no other pair is near-optimal), approximated with {size}"
+        return f"the model of the best pair alone (no other pair is near-optimal), approximated with {size}"
     n_ridge = sum(pair.tau > max(record.request.taus) for pair in average.used)
     fits = "is a ridge fit" if n_ridge == 1 else "are ridge fits"
     ridge = f" ({n_ridge} of them {fits} of all features)" if n_ridge else ""

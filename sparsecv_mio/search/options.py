@@ -112,7 +112,7 @@ def parse_solver_options(given: str | Mapping[str, object] | Iterable[str] | Non
     pairs = [tuple(text.strip() for text in str(setting).split("=", 1)) for setting in settings]
     for setting, pair in zip(settings, pairs, strict=True):
         if len(pair) < 2 or "" in pair:
-            raise BadInput(f"solver_option: {str(setting)[:60]!r} is not a solver option; give NAME=VALUE")
+            raise BadInput(f"solver_option: {str(setting)[:60]!r} has no name or no value; give NAME=VALUE")
         if [name for name, *_ in pairs].count(pair[0]) > 1:
             raise BadInput(f"solver_option {pair[0]} is given more than once; give one value")
     return tuple("=".join(pair) for pair in pairs)
@@ -215,7 +215,7 @@ RULES = (
     Rule("stability", "model", (Model.PAIR,), "the averaged model combines many pairs, and this option chooses one"),
     Rule("own_error", "model", (Model.AVERAGE,), "the CV error already estimates the error of a model of one pair"),
     Rule("loss", "intercept", (Intercept.FOLD, Intercept.NONE),
-         "intercept global centres the target, which requires squared-error loss"),
+         "intercept=global centres the target, which requires squared-error loss"),
     Rule("loss", "method", (Method.AUTO, Method.JOINT),
          "with other losses the search method is always joint; for bounds without a search, use `sparsecv bounds`"),
     *(Rule(option, "loss", find_losses_of_option(option), why) for option, why in REASONS.items()),
@@ -223,7 +223,8 @@ RULES = (
     Rule("na_within", "trials", (None,), "a row with successes and failures would be counted twice"),
     Rule("scale_within", "scale", (Scale.LENGTH, Scale.VARIANCE),
          "with scale none there is nothing to compute in each fold"),
-    *(Rule(option, "intercept", (Intercept.FOLD, Intercept.NONE), "intercept global centres the columns by all rows")
+    *(Rule(option, "intercept", (Intercept.FOLD, Intercept.NONE),
+           "intercept=global centres the columns about their means over all rows")
       for option in WITHIN),
     *(Rule(option, "model", (Model.PAIR,), "averaged models use the preprocessing of all rows") for option in WITHIN),
     *(Rule("stability", option, (Within.ALL,), "stability compares models with the same preprocessing")

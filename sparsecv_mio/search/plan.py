@@ -85,7 +85,7 @@ class Plan:
     stores_objectives: bool = _setting(True, "-", "all",
         f"store bounds on the training objective of every subproblem (at most {MANY_FOLDS:,} folds)")
     streams_folds: bool = _setting(False, "-", "left-out trees",
-        f"compute and store the bounds of a part of the folds at a time (more than {MANY_FOLDS:,} folds)")
+        f"if there are more than {MANY_FOLDS:,} folds: compute and store the bounds for a part of the folds at a time")
     gammas_at_once: int = _setting(1, "gammas", "by_size, together",
         f"number of gammas whose bounds one step computes (at most {CELLS_AT_ONCE:,} subproblems)")
     parts_of_fold: int = _setting(1, "parts", "subproblem trees",

@@ -22,8 +22,8 @@ and w the largest penalty weight of the columns. The coefficients of the two fit
 *Proof.* f is f_0 plus a penalty, which at the solution b_0 of f_0 is at most `lam w b_0'b_0 <= lam w b_0'Q b_0 / c`,
 and `b_0'Q b_0 <= y'y`. With W the diagonal of penalty weights, the solutions differ by `(Q + lam W)^{-1} lam W b_0`. []
 
-The check requires `c >= SINGULAR^2` and `w <= LARGEST_RIDGE`. The difference of f and f_0 is then below 1e-160 of y'y,
-which is lost in the rounding of f_0 unless f_0 is 0. If a fit is perfect (f_0 = 0), the bound on the rounding error of
+The check requires `c >= SINGULAR^2` and `w <= LARGEST_RIDGE`. Then `f - f_0 < 1e-160 y'y`. This difference is less than
+the rounding error of f_0, unless f_0 is 0. If a fit is perfect (f_0 = 0), the bound on the rounding error of
 its objective therefore includes the penalty. A bound proved at `NO_RIDGE` then holds at gamma 0, up to the outward
 rounding of bounds.
 """

@@ -1,7 +1,7 @@
 """The search order that comes first with many columns: local search in all folds, proofs for small sizes, cheap bounds.
 
 Under a time limit, sizes with few possible supports are solved as soon as an initial support is known in every fold.
-The search for supports with smaller objectives follows these proofs. As a result, some pairs are solved even if the
+Only after that, the search looks for supports with smaller objectives. As a result, some pairs are solved even if the
 time limit ends the search early.
 """
 

@@ -11,16 +11,17 @@ A subproblem has one fold, size and gamma; its incumbent is the best support fou
   much larger than p, or if few supports are near-optimal.
 * The leave-one-out tree (:mod:`sparsecv_mio.kernels.alive_folds`), for folds of one row and moderate n. One tree covers
   all sizes and all folds. A node stores only the folds whose best support may still be in the node. The numbers of the
-  tree may have rounding errors up to an allowance, and are used only to branch and prune. The supports found are fitted
-  on the full data, each row is held out of this fit in closed form, and the values are compared. A subproblem remains
-  open if the two computations disagree, if its best supports nearly tie, or if its leverage is near one.
+  tree may have rounding errors up to an allowance, and are used only to branch and prune. Each support found is
+  fitted on the full data, each row is held out of this fit in closed form, and the resulting objectives are compared
+  with those of the tree. A subproblem remains open if the two computations disagree, if its best supports nearly tie,
+  or if its leverage is near one.
 * A list of supports for most folds, if a list for all folds takes too long.
 
-The choice between the methods depends on counted nodes, never on time. If folds are single rows, the list for all folds
-is used if it costs at most as many nodes as one tree on the full data. Otherwise the leave-one-out tree is used if
-there is enough memory. If folds are not single rows, the limits on nodes are larger. With K folds, the node limit of
-the tree that lists supports for all folds is K / 4 times the number of nodes of one tree on the full data. For the list
-for most folds, the node limit is K / 16 times this number.
+The choice between the methods depends on counted nodes, never on time. With folds of single rows, the list for all
+folds is used if the tree that makes it needs at most as many nodes as the tree that solves the full data. Otherwise the
+leave-one-out tree is used if there is enough memory. If folds are not single rows, the limits on nodes are larger. With
+K folds, the node limit of the tree that lists supports for all folds is K / 4 times the number of nodes of one tree on
+the full data. For the list for most folds, the node limit is K / 16 times this number.
 """
 
 from __future__ import annotations

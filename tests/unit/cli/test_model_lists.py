@@ -124,7 +124,10 @@ def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ([*COMMON, "--stability", "1"], "--stability: not supported with --criterion common"),
         ([*COMMON, "--checkpoint", "x.ck"], "--checkpoint: not supported with --criterion common"),
         (changed(COMMON, ["--folds", "holdout:0.3"]), "requires that every row is held out equally often"),
-        (changed(NEAR, ["--folds", "forward:3"]), "10, 5x10 or loo, or rank by training objective, --by objective"),
+        (
+            changed(NEAR, ["--folds", "forward:3"]),
+            "10, 5x10 or loo, or set --by objective to rank the models by training objective",
+        ),
         ([*NEAR, "--within", "-1%"], "error: --within: -0.01 is out of range"),
         ([*NEAR, "--within", "x"], "--within: 'x' is not a number"),
         ([*NEAR, "--within", "inf"], "not a finite number"),
@@ -172,7 +175,7 @@ def test_list_counts_replacements_and_shows_all_of_them_with_full() -> None:
     )
     pairs = len(record.sizes[0].replacements)
     few, every = (printed(partial(print_near_optimal, record=record, full=full), 2000) for full in (False, True))
-    assert pairs == 21 and f"{pairs} pairs of features that replace each other (the only difference of two" in few
+    assert pairs == 21 and f"{pairs} pairs of features are interchangeable, as two listed models" in few
     assert few.count(" or ") == 5 and "16 more pairs: --full shows all" in few
     assert every.count(" or ") == pairs and "more pair" not in every
 

@@ -719,7 +719,7 @@ def test_a_file_of_another_layout_is_not_read_as_that_of_the_record(tmp_path: Pa
     assert run(["solve", str(lab), "-t", "y", *how, "--json", answer]) == 0
     capsys.readouterr()
     assert run(["verify", answer, str(other)]) == 2
-    assert "has a different layout from the data of the record" in capsys.readouterr().err
+    assert "does not have the separator ';' of the data of the record" in capsys.readouterr().err
 
 
 def test_lines_that_a_record_skips_are_skipped_only_where_the_file_needs_it(tmp_path: Path, capsys: Said) -> None:

@@ -46,7 +46,7 @@ def test_fold_file_with_a_column_per_repeat(tmp_path: Path, header: str) -> None
     [
         ("1\n2\n1\n", "has 3 lines but the data have 4 rows"),
         ("fold\n1\n2\n1\n", "has 3 ids below its header but the data have 4 rows"),
-        ("1,2\n2,2\n3\n1\n", "has 1 columns in line 3 and 2 in the first"),
+        ("1,2\n2,2\n3\n1\n", "line 3 has 1 columns, the first line has 2; give every line one"),
         ("1,2\n2,1\n1,2\n2,2\n3,3\n1,1\n", "has 6 lines but the data have 4 rows"),
         ("1,1\n2,1\n1,3\n2,3\n", "column 2 has no row with fold id 2"),
         ("1\n2\n4\n4\n", "no row with fold id 3"),

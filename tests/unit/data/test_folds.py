@@ -353,8 +353,8 @@ def test_weighted_rows_are_dealt_as_others() -> None:
     [
         ("5", 1, "nested: 1 is out of range"),
         ("5", 25, "nested: 25 outer folds are too many for 24 rows; give at most 24"),
-        ("groups:g", 8, "form 8 groups that folds keep together; give at most 7"),
-        (np.arange(ROWS) % 2, 2, "form 2 groups that folds keep together; outer folds need at least three groups"),
+        ("groups:g", 8, r"form 8 groups \(each stays in one fold\), so at most 7 outer folds are possible"),
+        (np.arange(ROWS) % 2, 2, r"stays in one fold\); outer folds need at least three groups"),
     ],
 )
 def test_too_many_outer_folds_are_refused(given: str, count: int, message: str) -> None:

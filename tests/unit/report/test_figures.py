@@ -62,7 +62,7 @@ def test_names_that_the_font_lacks_are_one_warning_and_stay_text_in_svg(
     if suffix == ".svg":
         assert said == [] and "身長" in (tmp_path / "f.svg").read_text(encoding="utf-8")
     elif said:  # where the font of this machine lacks them
-        assert len(said) == 1 and said[0].startswith("the font of figures does not have ") and "身" in said[0]
+        assert len(said) == 1 and said[0].startswith("the font of figures lacks the characters ") and "身" in said[0]
 
 
 def test_axes_that_are_none_are_refused_by_their_type() -> None:

@@ -458,11 +458,11 @@ def test_trials_are_counted(tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     record.write_report(file, frame, style="publication")
     text = file.read_text(encoding="utf-8")
-    assert f"Each row had k successes of n trials, in total {frame['k'].sum()} of {frame['n'].sum()}." in text
+    assert f"Each row had k successes in n trials, in total {frame['k'].sum()} of {frame['n'].sum()}." in text
     assert "scaled to length 1, with rows weighted by the number of trials, with scales from all rows" in text
     assert "The data had 30 rows, the target k" in text and "over all 30 rows (divisor n − 1, unweighted)" in text
     assert (
-        f"with k successes of n trials: the model with τ = 1 and γ = 0.100, refitted to all {frame['n'].sum()}" in text
+        f"with k successes in n trials: the model with τ = 1 and γ = 0.100, refitted to all {frame['n'].sum()}" in text
     )
 
 

@@ -404,7 +404,7 @@ def test_folds_of_groups_are_split_by_groups_in_nested_folds() -> None:
     record = solved_nested(folds="groups:g:3", taus=1, gammas=1.0)
     old = outer_folds(2, plan, data, by_fold=True)
     assert record.nested is not None and sc.verify(record, data).ok
-    with pytest.raises(BadInput, match="form 10 groups that folds keep together; give at most 9"):
+    with pytest.raises(BadInput, match="form 10 groups \\(each stays in one fold\\), so at most 9 outer folds are"):
         outer_folds(10, plan, data)
     assert len({tuple(set(plan.labels[old.scored_rows(j)])) for j in range(2)}) == 2
 

@@ -755,6 +755,6 @@ def test_scalars_of_numpy_and_one_weight_for_all_rows() -> None:
 def test_a_nested_weight_needs_more_groups_than_outer_folds() -> None:
     X, y = prostate()
     groups = np.arange(len(y)) % 20
-    said = "^stability nested: the rows form 5 groups that folds keep together; the 5 outer folds need"
+    said = "^stability nested: the rows form 5 groups \\(each stays in one fold\\); the 5 outer folds need"
     with pytest.raises(BadInput, match=said):
         BestSubsetRidgeCV(gammas=[0.1], taus=[1, 2], cv=GroupKFold(5), stability="nested").fit(X, y, groups=groups)
