@@ -274,8 +274,8 @@ def _run_work(work: Callable[[], T], outcome: Future[T], returned: threading.Eve
         returned.set()
 
 
-REPEATED = 0.2  # seconds in which a second signal counts as the first one, because `timeout -s INT` sends two
-QUITTING = 3.0  # seconds after a signal in which another one quits at once, also in a later run
+REPEATED = 1.0  # seconds in which a second signal counts as the first one, because `timeout -s INT` sends two
+QUITTING = 0.2, 3.0  # seconds after a signal of an earlier run from and to which a signal quits at once
 
 
 class StopSignal(threading.Event):
@@ -297,20 +297,18 @@ class StopSignal(threading.Event):
 
     def is_repeated(self) -> bool:
         """Record a signal; return True if an earlier one came in this run, or shortly before in another run."""
-        now, follows = time.monotonic(), math.isfinite(self.since)
-        pause = now - StopSignal.latest
-        self.since = min(self.since, now)
-        if pause > REPEATED:
-            StopSignal.latest = now
-            self.quits = follows or pause <= QUITTING
-        return pause > REPEATED and self.quits
+        now, pause = time.monotonic(), time.monotonic() - StopSignal.latest
+        follows_another_run = math.isinf(self.since) and QUITTING[0] < pause <= QUITTING[1]
+        self.since, StopSignal.latest = min(self.since, now), now
+        self.quits = self.quits or follows_another_run or now - self.since > REPEATED
+        return self.quits
 
 
 @contextmanager
 def interruptible(who: str = "sparsecv", terminable: bool = False) -> Iterator[StopSignal]:
     """Yield an event that the first Ctrl-C sets, on which the search returns its best answer; a second one quits.
 
-    A Ctrl-C that follows one of an earlier run within `QUITTING` seconds is a second one, so that loops can be ended.
+    A Ctrl-C that follows one of an earlier run by `QUITTING` seconds is a second one, so that loops can be ended.
 
     Commands enter this context before they import numerical libraries, since some of these swallow a KeyboardInterrupt
     during their import. A handler of a host program stays in place. If it is written in Python, it is called too, and

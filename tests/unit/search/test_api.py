@@ -297,7 +297,7 @@ def test_a_second_ctrl_c_while_the_answer_is_built_quits() -> None:
 
     def press(*_given: object) -> None:
         sent.append(1)
-        time.sleep(0.3)
+        time.sleep(1.1 * (len(sent) - 1))  # the second one comes more than a second later
         os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):

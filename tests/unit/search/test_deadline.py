@@ -201,10 +201,10 @@ def test_the_first_signal_sets_the_event_and_a_later_one_quits(
         assert not stop.is_set()
         signal.raise_signal(number)
         assert stop.is_set() and capfd.readouterr().err.startswith("name: stopping")
-        signal.raise_signal(number)  # at once, as `timeout` sends it to the process and to its group
+        signal.raise_signal(number)  # within a second, as `timeout` sends it to the process and to its group
         signal.raise_signal(signal.SIGINT)
         assert capfd.readouterr().err == "" and not stop.quits
-        StopSignal.latest -= 0.3
+        stop.since -= 1.5
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(number)
     assert [signal.getsignal(kind) for kind in (signal.SIGINT, signal.SIGTERM)] == before
@@ -219,9 +219,9 @@ def test_a_signal_soon_after_one_of_an_earlier_run_quits() -> None:
 
 
 def test_a_call_from_python_ends_although_its_work_suppresses_the_second_signal() -> None:
-    with pytest.raises(KeyboardInterrupt), interruptible_call():
+    with pytest.raises(KeyboardInterrupt), interruptible_call() as stop:
         signal.raise_signal(signal.SIGINT)
-        StopSignal.latest -= 0.3
+        stop.since -= 1.5
         with suppress(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
 
