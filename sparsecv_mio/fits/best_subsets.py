@@ -40,7 +40,6 @@ from sparsecv_mio.search.answer.quick_answer import select_on_all_rows
 from sparsecv_mio.search.answer.result import data_info, fitted_row, target_info
 from sparsecv_mio.search.deadline import Deadline, require_prepared_data, run_within_limit
 from sparsecv_mio.search.every_gamma.gamma_fits import (
-    ROUNDED,
     Envelope,
     FitsAtLam,
     FitsOverGamma,
@@ -111,7 +110,7 @@ def with_surface(
     status, warnings = record.status, record.warnings
     if not all(piece.proved for piece in pieces):
         status = clock.status(False)
-        warnings = warnings if is_expired else (*warnings, ROUNDED)
+        warnings = warnings if is_expired else (*warnings, NOT_TOLD_APART)
     work = replace(record.work, nodes=record.work.nodes + lister.nodes, seconds=clock.seconds)
     return replace(record, surface=surface, status=status, work=work, warnings=warnings)
 

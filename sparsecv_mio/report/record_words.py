@@ -627,7 +627,7 @@ def _gamma_hint(record: Record) -> str:
     every = record.continuous
     gammas = record.request.gammas if every is None else (every.low, every.high)
     least, most = min(gammas), max(gammas)
-    if least == most:
+    if least == most or (every is not None and record.status != "proved"):
         return ""
     near = 1.0 if every is None else (most / least) ** AT_AN_END
     best = record.certificate  # a rule prefers large gammas, so its pair may well be at an edge

@@ -37,10 +37,10 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
 from sparsecv_mio.thresholds import LARGEST_BYTES
+from sparsecv_mio.units import CROSSING_RTOL
 
 BACKWARD_ERROR = 16.0  # backward error of a factorisation over (columns times rounding of the moments), with a margin
 FIRST_RATIO = 1.4  # ratio of the ends of the first intervals
-ROUNDED = "on a part of the interval, rounding errors exceed the gap, so that part is not certified; give a larger gap"
 
 
 def first_grid(ends: tuple[float, float]) -> list[float]:
@@ -514,6 +514,15 @@ class RowFits:
         slope = _dot(b - u * t[:, None], b - u * t[:, None])
         h_error = t_error * (2.0 * np.abs(t) + t_error)
         return FitsAtLam(self.yy - fall - e * t, f_error, slope, t * t, h_error)
+
+    def is_accurate(self, lam: float) -> bool:
+        """Return True if rounding errors are small at one lam and curvatures are finite.
+
+        They are large if a fit of all rows almost interpolates a held-out row.
+        """
+        values = self.values(lam)
+        is_small = values.h_error.sum() <= CROSSING_RTOL * values.h.sum()
+        return bool(is_small and np.isfinite(self.curvature(lam, lam)).all())
 
     def curvature(self, low: float, high: float) -> FloatArray:
         """(P,): upper bounds on the second derivative of held-out errors with respect to lam on an interval. O(P s).

@@ -417,7 +417,10 @@ class EndLists:
         alive = np.flatnonzero(
             gamma_fits.Envelope.from_fits((low, high), fold, at_low, at_high).may_win(at_low, at_high)
         )
-        return self.sets.fits(fold[alive], support[alive])
+        fits = self.sets.fits(fold[alive], support[alive])
+        if isinstance(fits, gamma_fits.RowFits) and not fits.is_accurate(low):
+            return self.lister.sets.fits(fold[alive], support[alive])
+        return fits
 
     def evaluate_full_optimum(self, lam: float, size: int) -> gamma_fits.FitsAtLam:
         """Return the values of the best support of the full data in every training set."""

@@ -24,10 +24,10 @@ from sparsecv_mio.certificate.parts import relative_gap
 from sparsecv_mio.certificate.records import Continuous, GammaPiece, Record
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.digits import format_number
 from sparsecv_mio.model_space import GammaInterval
 from sparsecv_mio.search.deadline import GRACE, Deadline, require_prepared_data, run_within_limit
 from sparsecv_mio.search.every_gamma.gamma_fits import (
-    ROUNDED,
     Envelope,
     FitsAtLam,
     FitsOverGamma,
@@ -210,10 +210,16 @@ class GammaPartition:
         return [piece for piece in pieces if piece.lower < self.target]
 
     def _push(self, piece: Piece) -> None:
-        if piece.lower >= self.target or piece.closed:
+        if piece.lower >= self.target or piece.closed or self._is_limited_by_rounding(piece):
             self.done.append(piece)
         else:
             self._open.push(piece.lower, piece)
+
+    def _is_limited_by_rounding(self, piece: Piece) -> bool:
+        """Return True if no division can raise a bound by the gap, as rounding errors exceed the gap at an end."""
+        least, exact = piece.errors[:, 0], piece.errors[:, 2]
+        attainable = least[least < (1.0 - self.gap / 2.0) * exact].min(initial=np.inf)
+        return bool(attainable < self.target and piece.lower >= attainable * (1.0 - self.gap))
 
     def _work(self, piece: Piece) -> Iterable[Piece]:
         """Return the pieces that replace a piece."""
@@ -347,7 +353,7 @@ def _bound_optima_errors(
     least = np.repeat(np.minimum.reduceat(f, starts), count)
     room = 2.0 * np.repeat(np.maximum.reduceat(f_error, starts), count) + TIE_RTOL * np.abs(least)
     tied = f <= least + room
-    low = np.minimum.reduceat(np.where(tied, h, np.inf), starts)
+    low = np.minimum.reduceat(np.where(tied, h - h_error, np.inf), starts)
     return low, np.maximum.reduceat(np.where(tied, h + h_error, -np.inf), starts)
 
 
@@ -466,6 +472,16 @@ def coarse_first(count: int) -> list[int]:
 MOST_PIECES = 20_000  # pieces to visit; if rounding errors exceed the gap, division would never end
 
 
+def _describe_open_part(running: IntervalSearch, continuous: Continuous) -> str:
+    """Return a warning on the piece with the smallest bound: why it is not certified, and options that avoid it."""
+    piece = min(continuous.pieces, key=lambda piece: piece.lower)
+    at_limit = running.search is not None and running.search.visited >= MOST_PIECES
+    cause = f"the search ended after {MOST_PIECES:,} pieces" if at_limit else "rounding errors exceed the gap"
+    gammas = f"{format_number(piece.low)} to {format_number(piece.high)}"
+    advice = "start the interval at a larger gamma, or omit this tau"
+    return f"{cause}: at tau = {piece.tau}, gamma {gammas} is not certified; {advice}"
+
+
 def solve_interval(running: IntervalSearch, at: Callable[[float, Deadline], Record]) -> Record:
     """Return the record of the gamma with the smallest CV error of an interval, over all requested taus.
 
@@ -502,7 +518,7 @@ def solve_interval(running: IntervalSearch, at: Callable[[float, Deadline], Reco
     gap = relative_gap(lower, record.upper)
     width = running.question.options.gap * record.upper + record.tie_width + record.allowance
     proved = np.isfinite(record.upper) and record.upper - lower <= width
-    notes = (ROUNDED,) if not proved and not deadline.has_expired() else ()
+    notes = () if proved or deadline.has_expired() else (_describe_open_part(running, continuous),)
     status = record.status if record.status == "doubtful" else deadline.status(bool(proved))
     return replace(
         record, lower=lower, gap=gap, status=status, continuous=continuous, region=None, advice=None, loosest=None,

@@ -27,7 +27,6 @@ from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.problem.refit import RowFit, refit_squares
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.every_gamma.gamma_fits import ROUNDED
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.units import TIE_RTOL
 
@@ -154,7 +153,7 @@ def test_rounding_that_is_wider_than_the_fits_differ_ends_the_cutting(monkeypatc
     monkeypatch.setattr("sparsecv_mio.fits.best_subsets.refit_squares", blurred)
     data = nearly_perfect()
     record = best_subsets(data, gammas="1.1755e-4..5.6244e-3", taus=[1, 2, 3], scale="variance", intercept="none")
-    assert record.surface is not None and (record.status, record.warnings) == ("limit", (ROUNDED,))
+    assert record.surface is not None and (record.status, record.warnings) == ("limit", (NOT_TOLD_APART,))
     assert len(record.surface.pieces) < 40 and any(not piece.proved for piece in record.surface.pieces)
     assert verify(record, data).ok
 

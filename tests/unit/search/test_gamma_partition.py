@@ -22,7 +22,7 @@ from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.model_space import GammaInterval
 from sparsecv_mio.report.record_report import open_sentences
 from sparsecv_mio.report.record_tables import interval_lines
-from sparsecv_mio.report.record_words import open_rows, region_lines
+from sparsecv_mio.report.record_words import edge_hints, open_rows, region_lines
 from sparsecv_mio.search.api import answer
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.every_gamma import gamma_partition
@@ -53,6 +53,30 @@ def test_refusals_name_the_option(keywords: dict[str, object], words: str) -> No
     data = Dataset.from_arrays(np.eye(6)[:, :2], [3.0, 2.0, 1.0, 0.0, 0.0, 0.5])
     with pytest.raises(BadInput, match=words):
         cross_validate(data, "3", gammas=GammaInterval(0.1, 1.0), taus=[1], **keywords)  # type: ignore[arg-type]
+
+
+def test_a_column_that_is_constant_without_one_row_needs_few_pieces() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(14, 3))
+    X[:, 2] = 5.0
+    X[0, 2] = 7.0
+    data = Dataset.from_arrays(X, X[:, 0] + rng.normal(size=14))
+    record = cross_validate(data, "loo", gammas="1e-6..1e-4", taus=[3])
+    assert record.continuous is not None
+    assert record.status == "proved"
+    assert len(record.continuous.pieces) < 100
+
+
+def test_pieces_that_rounding_leaves_open_are_few_and_are_named() -> None:
+    x = np.linspace(0.0, 1.0, 20)
+    powers = np.stack([x**k for k in range(1, 9)], axis=1)
+    data = Dataset.from_arrays(powers, np.sin(6.0 * x) + 0.01 * np.random.default_rng(1).normal(size=20))
+    record = cross_validate(data, "4", gammas="1e-8..1e-6", taus=[8])
+    assert record.continuous is not None
+    assert len(record.continuous.pieces) < 100
+    assert edge_hints(record) == []
+    assert record.warnings[-1].startswith("rounding errors exceed the gap: at tau = 8, gamma 1e-08 to ")
+    assert record.warnings[-1].endswith("start the interval at a larger gamma, or omit this tau")
 
 
 @pytest.mark.parametrize("spec", ["loo", "3"])
