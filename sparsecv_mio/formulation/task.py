@@ -352,8 +352,8 @@ def require_finite(lo: FloatArray, hi: FloatArray, backend: str) -> None:
     """
     if not (np.isfinite(lo).all() and np.isfinite(hi).all()):
         raise BadInput(
-            f"gamma is so small that the columns are collinear up to rounding and {backend} has no valid big-M; "
-            "use a larger gamma or the native backend"
+            f"with this gamma the columns are collinear up to rounding, so {backend} has no valid big-M; "
+            "use a larger gamma, scaled columns or the native backend"
         )
 
 

@@ -33,5 +33,5 @@ def test_contract() -> None:
 
 
 def test_unknown_backend_is_one_clear_line() -> None:
-    with pytest.raises(BadInput, match="no backend 'cplex'; choose from native"):
+    with pytest.raises(BadInput, match="backend: unknown word 'cplex'; use native"):
         get_backend("cplex")

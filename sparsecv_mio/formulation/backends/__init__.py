@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from sparsecv_mio.errors import BackendUnavailable, BadInput, match_keyword
+from sparsecv_mio.errors import BackendUnavailable, match_keyword
 from sparsecv_mio.formulation.outcome import Solver
 from sparsecv_mio.words import NATIVE
 
@@ -60,7 +60,7 @@ def get_backend(name: str) -> Solver:
         backend: Solver = getattr(import_module(module), attribute)()
         return backend
     if name not in find_package_backends():
-        raise BadInput(f"there is no backend {name!r}; choose from {', '.join((*BACKENDS, *find_package_backends()))}")
+        return get_backend(backend_name(name))
     return _load_package_backend(find_package_backends()[name])
 
 

@@ -520,4 +520,5 @@ def failed(name: str, raw_status: str, limits: Limits | None = None) -> BackendF
     if limits is not None and limits.log is not None:
         with suppress(OSError), open(limits.log, encoding="utf-8", errors="replace") as handle:
             tail = handle.read()[-LOG_TAIL:]
-    return BackendFailed(f"backend {name} failed: {raw_status}", raw_status, tail)
+    advice = "if columns are nearly collinear, use a larger gamma, scaled columns or the native backend"
+    return BackendFailed(f"backend {name} failed: {raw_status}; {advice}", raw_status, tail)

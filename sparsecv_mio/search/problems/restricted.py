@@ -29,6 +29,7 @@ from math import isfinite
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.errors import BackendFailed, BadInput
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.near_ties import MioSettings, RestrictedListing, SolverClock, VendorListing, joined_lists
 from sparsecv_mio.problem.constraints import FREE, SideConstraints, constraints_of
@@ -99,9 +100,14 @@ class VendorProblem(SquaredProblem):
         reduced = eliminate_forced_columns(self.problem)
         listing = VendorListing(self.mio, SolverClock(self.store.context.deadline, is_expired))
         run = listing.bound if is_bound else listing.solve
-        solution = run(
-            reduced.problem, reduced.choice.size(size), strip_forced_columns(reduced.choice, list(warm_starts))
-        )
+        try:
+            solution = run(
+                reduced.problem, reduced.choice.size(size), strip_forced_columns(reduced.choice, list(warm_starts))
+            )
+        except (BadInput, BackendFailed) as error:
+            rows = "all rows" if self.fold == ALL_ROWS else f"fold {self.fold + 1}"
+            error.args = (f"tau {size}, gamma {2.0 * self.problem.lam:g}, {rows}: {error}",)
+            raise
         return solution.add_forced_columns(reduced.choice.size, reduced.choice.make_support, [size])
 
     def _list_near_ties(self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:

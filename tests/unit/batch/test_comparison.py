@@ -106,7 +106,7 @@ def test_progress_and_cancel() -> None:
 
 
 def test_what_is_refused() -> None:
-    for label, message in (("cplex", "no backend 'cplex'"), ("highs:benders", "formulation of highs")):
+    for label, message in (("cplex", "unknown word 'cplex'"), ("highs:benders", "formulation of highs")):
         with pytest.raises(BadInput, match=message):
             Contender.of(label)
     with pytest.raises(BadInput, match="^repeats: 0"):
@@ -190,7 +190,7 @@ def test_compare_by_folds_and_its_mistakes(tmp_path: Path, capsys: pytest.Captur
         assert {row["fold"] for row in csv.DictReader(stream)} == {"0", "1", "2"}
     capsys.readouterr()
     for extra, message in (
-        (["--backends", "native,cplex"], "there is no backend 'cplex'"),
+        (["--backends", "native,cplex"], "backend: unknown word 'cplex'; use native"),
         (["--repeats", "0"], "--repeats"),
         (["--target", "y,z"], "2 names for 1 files"),
     ):

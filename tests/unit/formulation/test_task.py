@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from logistic_truth import drawn, enumerated, harder, least
 
+from sparsecv_mio import cross_validate
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.loss_targets import as_counts
 from sparsecv_mio.data.standard import standardize
@@ -125,8 +126,12 @@ def test_solvers_refuse_what_has_no_valid_big_m(backend: str) -> None:
         pytest.skip(usable.why)
     rng = np.random.default_rng(0)
     wide = Dataset.from_arrays(rng.normal(size=(7, 8)), rng.normal(size=7))
-    with pytest.raises(BadInput, match=f"{backend} has no valid big-M; use a larger gamma or the native backend"):
+    with pytest.raises(
+        BadInput, match=f"{backend} has no valid big-M; use a larger gamma, scaled columns or the native backend"
+    ):
         fit_one(wide, tau=3, gamma=0.0, backend=backend)
+    with pytest.raises(BadInput, match=rf"^tau 3, gamma 1e-300, .*: with this gamma .* {backend} has no valid big-M"):
+        cross_validate(wide, "2", gammas=[1e-300, 1.0], taus=[3], backend=backend)
 
 
 @pytest.mark.parametrize("seed", range(12))
