@@ -242,6 +242,7 @@ CASES: dict[str, list[tuple[Change, str]]] = {
         (lambda r: fold(r, 0, decided=False), "chosen_folds.decided"),
         (lambda r: R(r, chosen_folds=ChosenFolds.of(
             [f.support for f in r.chosen_folds][1:], r.chosen_folds.error[1:])), "chosen_folds"),
+        *[({"status": status}, "status") for status in ("limit", "interrupted", "doubtful")],
         ({"folds.seed": 4}, "folds"),
         ({"folds.spec": "3"}, "folds"),
         # the fit on all rows
