@@ -91,6 +91,10 @@ class BackendFailed(SparseCVError):
         self.log_tail = log_tail
 
 
+class ProofImpossible(BadInput):
+    """Rounding errors prevent the proof of a certified record; the record remains valid."""
+
+
 class Contradiction(SparseCVError):
     """A lower bound exceeds an upper bound by more than the rounding allowance: a bug, never hidden."""
 

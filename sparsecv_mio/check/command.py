@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from sparsecv_mio.cli import ending
 from sparsecv_mio.cli.command_options import Place, option, with_declared_options
-from sparsecv_mio.errors import BadInput, SparseCVError
+from sparsecv_mio.errors import BadInput, ProofImpossible, SparseCVError
 from sparsecv_mio.files import check_readable
 
 if TYPE_CHECKING:
@@ -94,6 +94,4 @@ def find_check_mode(place: str, X: FloatArray, y: FloatArray) -> str:
         return "exact"
     except (Refused, Unreadable) as error:
         why = str(error).replace(place, "it")
-        raise BadInput(
-            f"--proof: no proof is written, because `sparsecv check` rejects it ({why}); the answer is not affected"
-        ) from None
+        raise ProofImpossible(f"--proof: no proof is written, because `sparsecv check` rejects it ({why})") from None

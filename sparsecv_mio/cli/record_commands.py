@@ -17,7 +17,15 @@ from warnings import catch_warnings, simplefilter
 from sparsecv_mio.cli import ending, session
 from sparsecv_mio.cli.command_options import DataFile, Given, Place, option, with_declared_options
 from sparsecv_mio.digits import several
-from sparsecv_mio.errors import BadInput, CorruptStore, Interrupted, OutOfTime, SparseCVError, VerificationFailed
+from sparsecv_mio.errors import (
+    BadInput,
+    CorruptStore,
+    Interrupted,
+    OutOfTime,
+    ProofImpossible,
+    SparseCVError,
+    VerificationFailed,
+)
 from sparsecv_mio.files import argument, csv_lines, write_text
 from sparsecv_mio.model_space import FEW_FEATURES
 from sparsecv_mio.satellites import registered
@@ -111,6 +119,8 @@ def proof_files(
                     record, rows, path, plan, found,
                     lambda place: modes.append(checker.find_check_mode(place, cells, rows.y)), progress,
                 )  # fmt: skip
+        except ProofImpossible as error:
+            return ending.tell(f"warning: {error}; the answer is not affected")
         except KeyboardInterrupt:
             unfinished, advice = unfinished_file(path), "no part of the proof is stored"
             if unfinished.exists():

@@ -346,6 +346,11 @@ def _prepare(data: str, request: SolveRequest, stop: StopSignal) -> tuple[_Searc
     run.how, levels = session.find_reference_levels(
         shown_against, run.dataset, run.how, request.gammas[1], request.quiet
     )
+    n_training = run.dataset.n - int(run.plan.left_sizes.max())
+    has_gamma_0 = 0.0 in (request.gammas[1] or ())
+    if request.proof is not None and has_gamma_0 and not how.restrictions and run.dataset.p > n_training:
+        obstacle = f"gamma 0 for {run.dataset.p} columns and {n_training} training rows"
+        refuse_early(request.proof, None, None, how, obstacle)
     return run, levels
 
 

@@ -32,7 +32,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.rows_of_folds import OfTrainingRows
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, ProofImpossible
 from sparsecv_mio.files import Place, check_readable
 from sparsecv_mio.proofs.threshold_trees import ChosenTerms, ProofTree
 from sparsecv_mio.units import CROSSING_RTOL, NO_RIDGE
@@ -41,6 +41,7 @@ from sparsecv_mio.words import Within
 FORMAT, FORMAT_OF_LOSSES = "sparsecv-proof/1", "sparsecv-proof/2"  # squared-error loss, and logistic loss
 FORMAT_OF_TERMS = "sparsecv-proof/3"  # squared-error loss with terms, adjustment columns or fold-specific preprocessing
 FORMAT_KEPT_TREES = b"sparsecv-proof-part/1 "
+PROOF_ADVICE = "give a larger --gamma, fewer or scaled columns, or use `sparsecv verify`"
 EVERY = 1.0  # seconds of work between two writes
 SAME_THRESHOLD = 1e-10  # maximum relative difference between the thresholds of two runs of the same search
 
@@ -352,12 +353,12 @@ class PairProof(ABC):
         for g in range(len(self.gammas)):
             yield from self._gamma(g)
         if self.least < self.goal * (1.0 - 10.0 * CROSSING_RTOL) or not np.isfinite(self.upper):
-            advice = "give a larger --gamma, subtract constants from columns far from 0"
+            advice = PROOF_ADVICE
             if self.fits_exactly:  # larger supports differ from the best one by rounding errors only
-                advice = "give smaller sizes (--tau) or a much larger --gamma"
-            raise BadInput(
+                advice = "give smaller sizes (--tau) or a much larger --gamma, or use `sparsecv verify`"
+            raise ProofImpossible(
                 "--proof: rounding errors or ties make the bounds of the proof weaker than those of the record, so no "
-                f"proof is written; {advice}, or use `sparsecv verify`"
+                f"proof is written; {advice}"
             )
         g, t = self.gammas.index(self.best.gamma), self.taus.index(self.best.tau)
         lower, upper = self._mean_interval(self.least, self.upper)

@@ -18,13 +18,13 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.row_structure import quote_names
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.errors import BadInput, OutOfTime, ProofImpossible
 from sparsecv_mio.files import Place, replacing
 from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.problem.problem import eliminate_forced_columns
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.proofs.logistic_proofs import LogisticSearchProof, ScaledRows
-from sparsecv_mio.proofs.proof_lines import KeptTrees, PairProof, compress_proof, proof_head
+from sparsecv_mio.proofs.proof_lines import PROOF_ADVICE, KeptTrees, PairProof, compress_proof, proof_head
 from sparsecv_mio.proofs.search_proofs import SearchProof
 from sparsecv_mio.proofs.threshold_trees import ChosenTerms, ProofTree, Units, prove_term_thresholds, rounding
 from sparsecv_mio.search.api import cross_validate
@@ -252,9 +252,9 @@ def write_proof(
     except np.linalg.LinAlgError:
         proof.kept.remove()
         least = record.gamma if isinstance(record, FitRecord) else min(record.request.gammas)
-        raise BadInput(
-            f"--proof: at gamma = {least:g}, columns are too close to linear dependence; give a larger gamma or fewer "
-            "columns"
+        raise ProofImpossible(
+            f"--proof: no proof is written, because at gamma = {least:g} columns are too close to linear dependence; "
+            f"{PROOF_ADVICE}"
         ) from None
     except BadInput:
         proof.kept.remove()

@@ -27,7 +27,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.rows_of_folds import Measures, OfTrainingRows, fills_of_folds
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, ProofImpossible
 from sparsecv_mio.files import Place
 from sparsecv_mio.model_space import NONE, abbreviate_names
 from sparsecv_mio.problem.moment_fits import coefficients_of_sets, rows_left_out
@@ -35,7 +35,7 @@ from sparsecv_mio.problem.problem import SparseProblem, eliminate_forced_columns
 from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import moments_of_training, row_moments, training_moments
 from sparsecv_mio.proofs import threshold_trees
-from sparsecv_mio.proofs.proof_lines import PairProof, PairStatements, proof_head
+from sparsecv_mio.proofs.proof_lines import PROOF_ADVICE, PairProof, PairStatements, proof_head
 from sparsecv_mio.proofs.threshold_trees import ChosenTerms, Support, prove_term_thresholds
 from sparsecv_mio.search.problems.left_out_folds import objective_threshold
 from sparsecv_mio.search.state.context import Snapshot
@@ -446,9 +446,9 @@ class SearchProof(PairProof):
         self, pair: SearchedPair, at: ScoresAt, fold: int, tree: threshold_trees.ProofTree, lost: float
     ) -> None:
         if pair.size not in tree.listed:
-            raise BadInput(
-                f"--proof: the best supports of fold {fold + 1} differ by less than the rounding error; no proof is "
-                "possible"
+            raise ProofImpossible(
+                f"--proof: no proof is written, because the best supports of fold {fold + 1} differ by less than the "
+                f"rounding error; {PROOF_ADVICE}"
             )
         listed = tree.listed[pair.size]
         if len(listed) == 1:  # the support that the search found
