@@ -1071,8 +1071,8 @@ def gammas(text: str, option: str = "--gamma") -> tuple[float, ...]:
 def _gammas_of_word(text: str, option: str) -> tuple[float, ...]:
     """Return one ridge weight, or a logarithmic range of ridge weights."""
     if ":" not in text:
-        value = finite_number(text, option)
-        return (0.0,) if value == 0.0 else (_positive(text, option, ", or 0"),)
+        has_digits = any(digit in "123456789" for digit in text.lower().partition("e")[0])  # 1e-400 becomes 0
+        return (0.0,) if finite_number(text, option) == 0.0 and not has_digits else (_positive(text, option, ", or 0"),)
     parts = text.split(":")
     if len(parts) != 3:
         raise BadInput(f"{option}: {text!r} is neither a list of numbers nor LO:HI:COUNT")
@@ -1146,7 +1146,7 @@ def size_out_of_range(size: str, p: int) -> BadInput:
     p : int
         Number of features.
     """
-    return BadInput(f"{size} is out of range; give a number from 0 to {p}, as there are {p} feature(s)")
+    return BadInput(f"{size} is out of range; give a number from 0 to {p}, the number of features")
 
 
 def check_grid(gammas: Sequence[float], taus: Sequence[int], p: int) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SHOWN_TASKS = 20
 MIN_SILENT_SECONDS = 10.0  # seconds without a finished task before the estimate of the remaining time is withdrawn
 MAX_TASK_RATIO = 3.0  # longest time without a finished task, in mean times of the finished tasks, with an estimate
-FIRST_USE = "the first run of each kind of problem compiles code for a minute or two"  # shown until a task has ended
+FIRST_USE = "processes load code first; the first run on a machine compiles it, a minute or two"  # before a task ends
 BATCH_CODES = (
     "\b\nSettings in the table [vary] of a plan: the options of solve, and also test, split,\n"
     "refit, cpu_limit and estimator:\n"
@@ -408,7 +408,8 @@ def collect(
     wrong = checked - int(frame["verified"].eq(True).sum())
     words = f"{several(len(frame), 'row')} in {out}; {checked - wrong:,} verified, {wrong:,} not verified"
     if verify:
-        words += f", {len(frame) - checked - failed:,} without a record to verify, {failed:,} from failed tasks"
+        others = {"without a record to verify": len(frame) - checked - failed, "from failed tasks": failed}
+        words += "".join(f", {count:,} {what}" for what, count in others.items() if count)
     if not every and (stale := len(place.stale())):
         words += f"; {stale:,} results of earlier plans are not included (--all includes them)"
     return ending.deliver(1 if wrong else 0, lambda screen: None if quiet else screen.print(words, markup=False))

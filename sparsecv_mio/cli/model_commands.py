@@ -458,7 +458,9 @@ def export(
     meaning = f"{to}: {total} + (gamma/2) ||b||^2 = {offset!r} + {factor!r} * (objective of the exported model)"
     lines = (
         f"{meaning}, where b are coefficients of scaled columns\n{describe_export(to, piecewise, missed, loss)}\n"
-        "the objective that a solver returns may be below or above the minimum, by the tolerances of the solver"
+        "the objective that a solver returns may be below or above the minimum, by the tolerances of the solver\n"
+        "the variables u have no units of the file: for coefficients, refit the columns whose u is not 0 by "
+        "`sparsecv fit --force-in COLUMNS` with the same options"
     )
     return ending.deliver(0, lambda screen: screen.print(lines, markup=False, soft_wrap=True))
 

@@ -32,7 +32,7 @@ class TraceCourse:
     seconds, lower, upper : (m,) arrays
         Times, and bounds on the minimum CV error.
     low, high : (m, T) arrays
-        Intervals of every tau at its best gamma: smallest lower bound, smallest upper bound.
+        Intervals of every tau over all gammas: smallest lower bound, smallest upper bound.
     estimate : (m, T) array
         CV errors at the supports known so far, certified or not; NaN if there are none.
     """
@@ -180,10 +180,10 @@ def _taus(axes: Axes, course: TraceCourse) -> None:
         best = int(np.nanargmin(values))
         axes.axhline(values[best], color=figures.BEST, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
         axes.plot(taus[best], values[best], markeredgecolor=figures.BEST, markersize=11, markeredgewidth=1.4,
-                  label="best so far", **mark)  # fmt: skip
+                  label="smallest upper bound" if np.isfinite(high[best]) else "smallest estimate", **mark)  # fmt: skip
     axes.set(ylim=(0.0, top), xlabel="tau (features)")
     figures.whole_numbers(axes, taus.tolist())
-    title = "interval of every tau, at its best gamma"
+    title = "smallest bounds of every tau over all gammas"
     if course.is_descent:
         title = f"every tau at gamma = {course.moments[-1]['gamma']:.4g}"
     elif len(course.head["gammas"]) == 1:

@@ -643,7 +643,7 @@ def print_external_solver(console: Console, record: Record) -> None:
 
 
 def print_plan(console: Console, record: Record) -> None:
-    """Print the settings that differ from their defaults, and disabled switches, if the search had a reader of them.
+    """Print the settings that the plan chose for the data, and disabled switches, if the search had a reader of them.
 
     Parameters
     ----------
@@ -657,7 +657,7 @@ def print_plan(console: Console, record: Record) -> None:
     used = settings_used(record)
     changed = [setting for setting in used if not setting.is_default or setting.name == "orders"]
     rows = [(setting.name, _value_in_words(setting), setting.reason) for setting in changed]
-    say(console, "settings of the search plan that differ from their defaults", style="bold")
+    say(console, "settings of the search plan, chosen for these data and options", style="bold")
     print_table(console, ("setting", "value", "meaning"), rows, text=("setting", "value", "meaning"))
     off = ", ".join(setting.name for setting in used if setting.setting is False)
     say(console, f"switches that are off (the field work.plan of the record explains them): {off}", style="dim")
@@ -701,6 +701,7 @@ def print_sources(console: Console, record: Record) -> None:
     if (table := source_table(record)) is not None:
         say(console, "cost and gain of each bounding method", style="bold")
         print_table(console, table.head, table.rows, text=table.head[:1])
+        say(console, "gap closed: share of the relative gap of the grid (100% at first) that fell", style="dim")
 
 
 def plot_sources(record: Record, ax: Axes) -> Axes:

@@ -253,9 +253,9 @@ def _certified_lines(record: records.Record, digits: int) -> list[str]:
     lines = [f"minimum CV error {scope}: in {ends} (certified, relative gap {format_number(certificate.gap, 2)})"]
     if record.has_wide_ties:
         lines.append(
-            "ties: in some fold, subsets with the same training error have different held-out errors. They widen the "
-            f"interval by up to {format_number(certificate.tie_width, digits)}; the reported pair has the smallest "
-            "upper bound"
+            "ties: at the pair with the smallest lower bound, subsets whose training errors agree to 1e-9 change the "
+            f"CV error by up to {format_number(certificate.tie_width, digits)}; the reported pair has the smallest "
+            "upper bound, and a larger gamma may separate the subsets"
         )
     loosest = record.loosest
     if loosest is not None and (loosest.tau, loosest.gamma) != (certificate.tau, certificate.gamma):

@@ -135,6 +135,13 @@ def test_gamma_lists_are_sorted_and_free_of_repeats() -> None:
     assert model_space.gammas("5") == (5.0,)
 
 
+@pytest.mark.parametrize("text", ["1e-400", "1,5E-330", "-2e-400"])
+def test_a_gamma_that_floats_round_to_0_is_out_of_range(text: str) -> None:
+    assert model_space.gammas("0,0.0,0e5") == (0.0,)
+    with pytest.raises(BadInput, match=f"'{text.split(',')[-1]}' is out of range; give a gamma from 1e-300"):
+        model_space.gammas(text)
+
+
 def test_gamma_grids_are_logarithmic_and_inclusive() -> None:
     assert model_space.gammas("0.001:10:5") == (0.001, 0.01, 0.1, 1.0, 10.0)
     assert model_space.gammas("0.3:7:9") == pytest.approx(np.geomspace(0.3, 7, 9), rel=1e-11)

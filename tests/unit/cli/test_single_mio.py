@@ -116,7 +116,8 @@ def test_export_is_read_by_other_solvers(tmp_path: Path, capsys: pytest.CaptureF
         args = ["export", DIABETES, "--target", "y", "--tau", "3", "--gamma", "0.1", "--to", str(path)]
         assert run(args) == 0
         assert path.stat().st_size > 1000
-    told, _, tolerances, *_ = capsys.readouterr().out.splitlines()
+    told, _, tolerances, variables, *_ = capsys.readouterr().out.splitlines()
+    assert variables.endswith("`sparsecv fit --force-in COLUMNS` with the same options")
     assert tolerances.endswith("may be below or above the minimum, by the tolerances of the solver")
     offset, factor = (float(part) for part in told.split(" = ")[1].partition(" * (objective")[0].split(" + "))
     import gurobipy

@@ -251,6 +251,7 @@ def test_ties_that_widen_a_certified_interval_are_named() -> None:
     assert record.status == "proved" and record.gap > 0.01
     assert "certified choice (gap <= 1e-4, except for ties)" in text
     assert "the reported pair has the smallest upper bound" in text and " (tied)" in text
+    assert "at the pair with the smallest lower bound, subsets whose training errors agree to 1e-9 change the" in text
     assert "which is due to tied subsets" in " ".join(proved_sentences(record))
     clear = solve(data, folds="4", gammas=[0.01, 1.0], taus="1:2", threads=1)
     assert "ties" not in printed(lambda console: print_answer(console, clear), 200)
