@@ -385,7 +385,7 @@ def lists_of_numbers(tasks: Iterable[Task]) -> list[str]:
     Examples
     --------
     >>> lists_of_numbers(make_tasks({"data": [{"sklearn": "diabetes"}], "vary": {"gamma": [0.1, 1.0]}}))
-    ['each of the 2 values of gamma makes a separate task; for one grid of both values, write the string "0.1,1.0"']
+    ['each of the 2 values of gamma makes a separate task; for one task with a grid, write gamma = "0.1,1.0"']
     """
     notes, settings = [], [task.settings for task in tasks]
     for name in ("gamma", "tau"):

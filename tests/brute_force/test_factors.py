@@ -386,7 +386,7 @@ def test_a_factor_has_one_degree_of_freedom_less_than_levels() -> None:
         ({"count": [["x0", "f0=a"], ["f0=a", "f0=b"]]}, "^count: column 'f0=a' is in two factors"),
         (
             {"count": "factors", "nonnegative": ["f0=a"]},
-            "^nonnegative, count: column 'f0=a' is a level of a factor, .*; give count=.columns.$",
+            "^nonnegative, count: column 'f0=a' is a level of a factor; .*; give count=.columns.$",
         ),
         ({"count": "factors", "model": "average"}, "^count: requires model pair, not average"),
         ({"count": "factors", "method": "rounds"}, "^count: requires method auto, algorithm1 or grid, not rounds"),

@@ -13,6 +13,7 @@ from sparsecv_mio.kernels.glm_newton import (
     Rows,
     bound_minimum,
     bound_norm,
+    clip_to_ends,
     decisions,
     evaluate,
     evaluate_with_rounding,
@@ -26,6 +27,7 @@ from sparsecv_mio.kernels.glm_newton import (
     newton,
     pulls,
     refit,
+    take_columns,
     worst_ratio,
 )
 from sparsecv_mio.kernels.smooth_losses import Response, new_state
@@ -258,3 +260,14 @@ def test_minima_of_quadratics_within_bounds_are_those_of_scipy_and_numpy(seed: i
     shift = np.linalg.solve(root.T, slope) + root @ theta - root[:, ~free] @ theta[~free]
     found = lsq_linear(root[:, free], shift, ends[:, free], method="bvls", tol=1e-14)
     assert np.allclose(target[free], found.x, atol=1e-8) and np.array_equal(target[~free], theta[~free])
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_columns_have_their_bounds_and_coefficients_are_moved_within_them(bounded: bool) -> None:
+    rng, rows, places = np.random.default_rng(3), rows_of(centred(1)), np.array([2, 0])
+    ends = np.sort(rng.normal(size=(2, len(rows.W) if bounded else 0)), axis=0)
+    columns, theta = take_columns(rows._replace(ends=ends), places), 3.0 * rng.normal(size=2)
+    expected = np.clip(theta, *ends[:, places]) if bounded else theta.copy()
+    clip_to_ends(columns.ends, theta)
+    assert np.array_equal(theta, expected) and columns.places is places
+    assert np.array_equal(columns.ends, ends[:, places] if bounded else np.empty((2, 0)))
