@@ -1146,7 +1146,7 @@ def size_out_of_range(size: str, p: int) -> BadInput:
     p : int
         Number of features.
     """
-    return BadInput(f"{size} is out of range; give a number from 0 to {p}, the number of features")
+    return BadInput(f"{size} is out of range; give a number from 0 to {p} (n_features = {p})")
 
 
 def check_grid(gammas: Sequence[float], taus: Sequence[int], p: int) -> None:

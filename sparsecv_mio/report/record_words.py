@@ -636,8 +636,6 @@ def _gamma_hint(record: Record) -> str:
     is_smallest = best.gamma <= least * near and least > SLIGHT_RIDGE
     if is_largest := best.gamma * near >= most:
         low, high = least, most * DECADE
-    elif any(LARGER_GAMMAS in words for words in record.warnings):  # separated classes: smaller gammas only overfit
-        return ""
     elif is_smallest and _gain_of_smaller_gammas(record, best.tau) >= MIN_GAIN:
         low, high = least / DECADE, most
     else:
@@ -689,6 +687,8 @@ def _gain_of_smaller_gammas(record: Record, tau: int) -> float:
 
     The share is infinite if the two CV errors are not both known.
     """
+    if LARGER_GAMMAS in " ".join(record.warnings):  # separated classes: smaller gammas only overfit
+        return 0.0
     rows = sorted((row for row in record.table if row.tau == tau), key=lambda row: row.gamma)
     if record.continuous is not None or len(rows) < 2 or rows[0].estimate or rows[1].estimate:
         return math.inf

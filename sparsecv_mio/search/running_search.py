@@ -305,9 +305,6 @@ def drive(
     if hooks.resume is not None:
         resume(method, hooks.resume, stored)
     reporter = _reporter(method, signals, hooks)
-    if reporter is None and hooks.began is None and method.context.deadline.limit is None:
-        warn = _make_warner_of_long_search(method)
-        signals.listen(step=lambda _begun: warn(), turn=warn)
     if trace is not None:  # a resumed run is traced only after its state is restored
         signals.listen(step=trace.begun.append, turn=partial(trace.visit, method))
     if keeper is not None:  # the limit may expire within the first turn
@@ -329,8 +326,14 @@ def drive(
 
 
 def _reporter(method: Watched, signals: Signals, hooks: Hooks) -> Reporter | None:
-    """Return the reporter of progress, already listening; None if nobody requested progress."""
+    """Return the reporter of progress, already listening; None if nobody requested progress.
+
+    Without progress, a search in Python that has no time limit warns if it takes long.
+    """
     if hooks.progress is None:
+        if hooks.began is None and method.context.deadline.limit is None:
+            warn = _make_warner_of_long_search(method)
+            signals.listen(step=lambda _begun: warn(), turn=warn)
         return None
     reporter = Reporter(hooks.progress, method.progress)
     signals.listen(step=reporter.say, turn=reporter.visit)
