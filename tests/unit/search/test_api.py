@@ -29,13 +29,15 @@ from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVWarning
 from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.report.publication import make_publication
 from sparsecv_mio.report.record_report import report_text
-from sparsecv_mio.search import running_search
+from sparsecv_mio.search import api, running_search
 from sparsecv_mio.search.answer import fold_models
 from sparsecv_mio.search.answer.fold_models import held_out_predictions, predictions_by_fold
 from sparsecv_mio.search.answer.outer_models import STABILITY_WEIGHTS
 from sparsecv_mio.search.api import OUTER
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.observers import Progress
-from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.search.options import Hooks, SearchOptions
+from sparsecv_mio.search.question import Question
 
 DATA = sc.read_dataset(INSTANCES / "prostate.csv", "lpsa")
 
@@ -661,3 +663,17 @@ def test_a_null_model_that_may_predict_better_is_no_edge_of_the_grid() -> None:
     with pytest.warns(SparseCVWarning, match="R.2 is below 0, so the mean .* may predict better: taus='0:2'") as caught:
         sc.solve(sc.Dataset.from_arrays(rng.normal(size=(30, 3)), rng.normal(size=30)), gammas=0.01, taus=[1, 2])
     assert {one.category for one in caught if "may predict better" in str(one.message)} == {SparseCVWarning}
+
+
+def test_a_search_that_compiles_kernels_does_not_warn_that_it_has_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, searches = problems.linear(0, 30, 4, {0: 1.0}, noise=1.0), list[Any]()
+    monkeypatch.setattr(api, "make_first_use", lambda *given: searches.append(given[-1]))
+    monkeypatch.setattr(running_search, "SILENT_SECONDS", -1.0)
+    monkeypatch.setattr(api, "start_clock", lambda *given: Deadline(None, None))
+    question = Question(data, make_folds("3", data), [1.0], [1], SearchOptions(), Hooks())
+    api.start_question_clock(question)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        searches[0](data, question.folds, [1.0], [1], None)
+    with pytest.warns(SparseCVWarning, match="no time limit"):
+        sc.solve(data, folds="3", gammas=[1.0], taus=[1])
