@@ -26,7 +26,6 @@ from sparsecv_mio.certificate.inference_parts import (
     SizeFrequency,
     StabilitySelection,
 )
-from sparsecv_mio.certificate.nested_models import remake_outer_folds
 from sparsecv_mio.certificate.own_rows import rows_of_outer_fold
 from sparsecv_mio.certificate.records import Nested, Record
 from sparsecv_mio.certificate.restrictions import complete_factors, restrictions_of
@@ -252,7 +251,7 @@ def _allow_rounding(part: FeatureFrequency, name: str) -> float:
     return 1e-9 * max(abs(getattr(part, name)), 1e-6) if name in ENDS else 0.0
 
 
-def check_baselines(checks: Checks, record: Record, design: Design, rows: tuple[Dataset, FoldPlan]) -> None:
+def check_baselines(checks: Checks, record: Record, design: Design, dataset: Dataset, outer: FoldPlan | None) -> None:
     """Check the baselines of a record; that the stored fold models are those of their methods is only read.
 
     Parameters
@@ -263,10 +262,14 @@ def check_baselines(checks: Checks, record: Record, design: Design, rows: tuple[
         Record of a search.
     design : Design
         Rows and folds of the record.
-    rows : Dataset, FoldPlan
-        Data and folds of the record, before fold-specific preprocessing.
+    dataset : Dataset
+        Data of the record, before fold-specific preprocessing.
+    outer : FoldPlan or None
+        Outer folds of the record; None if it has none, or lists wrong ones.
     """
     methods = () if record.baselines is None else record.baselines.methods
+    is_nested = any(entry.nested is not None for entry in methods)
+    outer_rows = _take_outer_rows(checks, record, dataset, outer) if is_nested else None
     shape = design.folds.k, 1 + design.dataset.p
     for i, entry in enumerate(methods):
         path = f"baselines.methods[{i}]."
@@ -284,7 +287,7 @@ def check_baselines(checks: Checks, record: Record, design: Design, rows: tuple[
         ):  # fmt: skip
             _check_fold_errors(checks, record, design, entry, f"{path}fold_errors")
         _check_comparison(checks, record, design, entry, path)
-        _check_nested(checks, record, rows, entry, path)
+        _check_nested(checks, record, outer_rows, entry, path)
         if entry.one_se:
             _check_one_se(checks, record, design, entry, path)
         is_nonzero = all(entry.coefficients.get(name) for name in entry.support)
@@ -373,31 +376,40 @@ def compare_nested_errors(nested: Nested, weights: FloatArray, errors: FloatArra
     }
 
 
-def _check_nested(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], entry: Baseline, path: str) -> None:
+def _take_outer_rows(checks: Checks, record: Record, dataset: Dataset, outer: FoldPlan | None) -> list[Dataset] | None:
+    """Return the rows of each finished outer fold as models without it see them; None if the record has none."""
+    taken = list[Dataset]()
+    if record.nested is None or outer is None:
+        return None
+    for fold in (one.fold for one in record.nested.folds):
+        seen = rows_of_outer_fold(checks, record, dataset, outer.train_rows(fold), "nested.folds")
+        if seen is None:
+            return None
+        taken.append(seen.take(outer.scored_rows(fold)))
+    return taken
+
+
+def _check_nested(checks: Checks, record: Record, outer_rows: list[Dataset] | None, entry: Baseline, path: str) -> None:
     """Score the stored models of the outer folds of a baseline again; that they are its choices is only read."""
-    said, nested, (dataset, plan), place = entry.nested, record.nested, rows, f"{path}nested"
+    said, nested, place = entry.nested, record.nested, f"{path}nested"
     if said is None or not checks.require(nested is not None, place, "requires the nested cross-validation"):
         return
-    assert nested is not None
-    outer, folds = remake_outer_folds(nested.outer, dataset, plan), [one.fold for one in nested.folds]
-    widths = [1 + dataset.p] * len(folds) if said.fold_models else []
-    is_whole = len(said.fold_errors) == len(folds) and [len(model) for model in said.fold_models] == widths
+    if nested is None or outer_rows is None:  # an error of the outer folds themselves is stated already
+        return
+    widths = [1 + rows.p for rows in outer_rows] if said.fold_models else []
+    is_whole = len(said.fold_errors) == len(outer_rows) and [len(model) for model in said.fold_models] == widths
     if not checks.require(is_whole, f"{place}.fold_errors", "must have one value, and one model, per outer fold"):
         return
-    weights = np.array([dataset.weight_of(outer.scored_rows(fold)) for fold in folds])
+    weights = np.array([rows.weight_of(slice(0, rows.n)) for rows in outer_rows])
     for at, model in enumerate(np.array(said.fold_models)):
-        train, test = outer.train_rows(folds[at]), outer.scored_rows(folds[at])
-        seen = rows_of_outer_fold(checks, record, dataset, train, f"{place}.fold_models")
-        if seen is None:
-            return
-        error, room = _score_model(record, seen.take(test), model)
+        error, room = _score_model(record, outer_rows[at], model)
         checks.close(f"{place}.fold_errors[{at}]", said.fold_errors[at], error / weights[at], room / weights[at])
     if said.fold_models:
         checks.mark_recomputed_fields(f"{place}.fold_errors")
     else:
         checks.only_read("baselines.methods[].nested.fold_errors", f"{entry.method}: the models are too many to store")
     again = compare_nested_errors(nested, weights, np.array(said.fold_errors))
-    _compare_numbers(checks, said, again, f"{place}.", (said.error + nested.error, len(folds)))
+    _compare_numbers(checks, said, again, f"{place}.", (said.error + nested.error, len(outer_rows)))
 
 
 def _compare_numbers(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import replace
 
 import numpy as np
 
@@ -16,20 +14,20 @@ from sparsecv_mio.certificate.glm_design import GlmDesign
 from sparsecv_mio.certificate.own_rows import rows_of_outer_fold
 from sparsecv_mio.certificate.parts import STATUSES, FoldInfo, OuterModel
 from sparsecv_mio.certificate.predicting import probabilities
+from sparsecv_mio.certificate.read_back import remake_outer_folds
 from sparsecv_mio.certificate.records import Nested, NestedFold, OuterAverage, Record
 from sparsecv_mio.certificate.refits import check_allowed, checked_support, make_design
 from sparsecv_mio.certificate.restrictions import adjustment_columns, positions
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.folds import outer_folds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.glm_objective import weighted_losses
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.units import CROSSING_RTOL
 
 
-def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> None:
-    """Check the claims about outer folds, if the record has them.
+def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> FoldPlan | None:
+    """Check the claims about outer folds, and return these folds; None if the record has none, or lists wrong ones.
 
     Parameters
     ----------
@@ -38,12 +36,12 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     """
     nested = record.nested
     if nested is None:
-        return
+        return None
     outer = rebuild_outer_folds(checks, nested.outer, dataset, plan, "nested.outer.")
     words = f"must be the outer folds 0 to {nested.outer.k - 1}, in this order"
     right = outer is None or _are_ordered_folds(nested.folds, nested.outer.k)
     if not checks.require(right, "nested.folds", words) or outer is None:
-        return
+        return None
     for i, outer_fold in enumerate(nested.folds):
         words = f"must be one of {', '.join(STATUSES)}"
         checks.require(outer_fold.status in STATUSES, f"nested.folds[{i}].status", words)
@@ -58,6 +56,7 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     checks.mark_bounded_fields("nested.folds[].fold")
     checks.leaves("not checked: whether the status is right", "nested.folds[].status")
     checks.end_part(f"held-out errors of {len(errors)} models, each chosen with one outer fold held out")
+    return outer
 
 
 def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], nested: Nested) -> None:
@@ -132,31 +131,6 @@ def rebuild_outer_folds(checks: Checks, said: FoldInfo, dataset: Dataset, plan: 
     names = ("spec", "seed", "k", "repeats", "digest")
     same_folds = [checks.require_equal(f"{path}{name}", getattr(said, name), getattr(outer, name)) for name in names]
     return outer if all(same_folds) else None
-
-
-def remake_outer_folds(said: FoldInfo, dataset: Dataset, plan: FoldPlan) -> FoldPlan:
-    """Return the outer folds that a record describes, made from its data and folds; `rebuild_outer_folds` compares.
-
-    Parameters
-    ----------
-    said : FoldInfo
-        Description of the outer folds in the record.
-    dataset : Dataset
-        Data of the record.
-    plan : FoldPlan
-        Folds of the record.
-
-    Raises
-    ------
-    BadInput
-        If the data have no such folds.
-    """
-    drawn = replace(plan, given_seed=said.seed or 0)
-    outer = outer_folds(said.k, drawn, dataset)
-    if outer.digest != said.digest and plan.spec.startswith("groups:"):
-        with suppress(BadInput):  # records of older versions kept folds of groups together
-            outer = outer_folds(said.k, drawn, dataset, by_fold=True)
-    return replace(outer, spec=said.spec) if said.spec == str(said.k) else outer  # as older records name them
 
 
 def check_outer_model(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.column_choice import Wanted
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
-from sparsecv_mio.data.folds import AnyFolds, fold_columns, is_by_row, make_folds
+from sparsecv_mio.data.folds import AnyFolds, fold_columns, is_by_row, make_folds, outer_folds
 from sparsecv_mio.data.frames import read_frame
 from sparsecv_mio.data.loss_targets import as_counts, encode_classes, expand_trials, with_offsets
 from sparsecv_mio.data.readers import read_with_options
@@ -297,6 +298,31 @@ def folds_again(info: FoldInfo, dataset: Dataset, folds: AnyFolds | None = None)
     _check_named_file("folds.spec", info.spec)
     ordered = replace(with_classes_as_in_folds(info, dataset), classes=None)
     return make_folds(info.spec, ordered, info.seed or 0)
+
+
+def remake_outer_folds(said: FoldInfo, dataset: Dataset, plan: FoldPlan) -> FoldPlan:
+    """Return the outer folds that a record describes, made from its data and folds, to be compared with it.
+
+    Parameters
+    ----------
+    said : FoldInfo
+        Description of the outer folds in the record.
+    dataset : Dataset
+        Data of the record.
+    plan : FoldPlan
+        Folds of the record.
+
+    Raises
+    ------
+    BadInput
+        If the data have no such folds.
+    """
+    drawn = replace(plan, given_seed=said.seed or 0)
+    outer = outer_folds(said.k, drawn, dataset)
+    if outer.digest != said.digest and plan.spec.startswith("groups:"):
+        with suppress(BadInput):  # records of older versions kept folds of groups together
+            outer = outer_folds(said.k, drawn, dataset, by_fold=True)
+    return replace(outer, spec=said.spec) if said.spec == str(said.k) else outer  # as older records name them
 
 
 def with_classes_as_in_folds(info: FoldInfo, dataset: Dataset) -> Dataset:

@@ -185,13 +185,13 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
     level, reason = afresh.choose_level()
     for pair, supports in placed:
         _check_fold_losses(checks, record, pair, design, supports, level)
-    check_nested(checks, record, dataset, plan)
+    outer = check_nested(checks, record, dataset, plan)
     check_weights(checks, record, dataset, plan)
     check_draws(checks, record, dataset)
     _check_optima(checks, record, whole, afresh, level, reason)
     check_stability(checks, record, design, level)
     check_average(checks, record, design, level)
-    check_baselines(checks, record, design, (dataset, plan))
+    check_baselines(checks, record, design, dataset, outer)
     if record.inference is not None:
         find_implementation("check_inference")(checks, record, dataset, plan)
     return True

@@ -23,10 +23,9 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.inference_checks import compare_nested_errors, compare_with_pair
 from sparsecv_mio.certificate.inference_parts import Baseline, Baselines, NestedBaseline
-from sparsecv_mio.certificate.nested_models import remake_outer_folds
 from sparsecv_mio.certificate.own_rows import fold_preprocessing, rows_of_record
 from sparsecv_mio.certificate.parts import package_version
-from sparsecv_mio.certificate.read_back import rows_and_folds_of_record
+from sparsecv_mio.certificate.read_back import remake_outer_folds, rows_and_folds_of_record
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.restrictions import adjustment_columns
 from sparsecv_mio.data.dataset import Dataset

@@ -678,6 +678,8 @@ def test_nested_errors_are_those_of_baselines_chosen_on_the_rows_outside_each_ou
     false = replace(entry, nested=replace(entry.nested, fold_errors=(0.1, *entry.nested.fold_errors[1:])))
     altered = replace(record, baselines=replace(record.baselines, methods=(false, *record.baselines.methods[1:])))
     assert verify(altered, data).failures[0].field == "baselines.methods[0].nested.fold_errors[0]"
+    wrong = replace(record.nested, folds=(replace(record.nested.folds[0], fold=7), *record.nested.folds[1:]))
+    assert verify(replace(record, nested=wrong), data).failures[0].field == "nested.folds"
 
 
 def test_a_limit_within_the_outer_folds_keeps_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
