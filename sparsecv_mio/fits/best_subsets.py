@@ -141,7 +141,8 @@ class _Cut:
     ) -> list[Found]:
         """Return the pieces of an interval, given values of all candidates at its ends; `fine` if from the rows."""
         (low, high), (low_values, right) = ends, values
-        alive = np.flatnonzero(Envelope.from_fits(ends, fits.fold, low_values, right).may_win(low_values, right))
+        envelope = Envelope.from_fits(ends, fits.fold, low_values, right, tie_rtol=0.0)
+        alive = np.flatnonzero(envelope.may_win(low_values, right))
         fits, low_values, right = fits.select(alive), low_values.select(alive), right.select(alive)
         sides = [(side.f - side.f.min(), side) for side in (low_values, right)]
         tied = all(np.all(over + 2.0 * side.f_error.max() <= TIE_RTOL * side.f.min()) for over, side in sides)

@@ -37,7 +37,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
 from sparsecv_mio.thresholds import LARGEST_BYTES
-from sparsecv_mio.units import CROSSING_RTOL
+from sparsecv_mio.units import CROSSING_RTOL, TIE_RTOL
 
 BACKWARD_ERROR = 16.0  # backward error of a factorisation over (columns times rounding of the moments), with a margin
 FIRST_RATIO = 1.4  # ratio of the ends of the first intervals
@@ -296,8 +296,9 @@ class Envelope:
         Smallest objectives at the ends.
     share, excess : (K,) arrays
         Results of `kinks` for the smallest objective.
-    error : (K,) array
-        Bound on the rounding error of any objective of the fold at either end.
+    room : (K,) array
+        Excess over the smallest objective up to which a fit counts as optimal: rounding errors of objectives at the
+        ends, and the tolerance of ties.
     """
 
     starts: IntArray
@@ -306,10 +307,12 @@ class Envelope:
     right: FloatArray
     share: FloatArray
     excess: FloatArray
-    error: FloatArray
+    room: FloatArray
 
     @classmethod
-    def from_fits(cls, ends: tuple[float, float], fold: IntArray, left: FitsAtLam, right: FitsAtLam) -> Envelope:
+    def from_fits(
+        cls, ends: tuple[float, float], fold: IntArray, left: FitsAtLam, right: FitsAtLam, tie_rtol: float = TIE_RTOL
+    ) -> Envelope:
         """Find the smallest objectives at both ends.
 
         Parameters
@@ -320,6 +323,8 @@ class Envelope:
             Ascending indices of folds.
         left, right : FitsAtLam
             Values of the P fits at the ends.
+        tie_rtol : float
+            Tolerance of ties, relative to the objective.
         """
         starts = find_run_starts(fold)
         member = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(fold))))
@@ -330,16 +335,17 @@ class Envelope:
         )
         share, excess = kinks(ends, (least[0], least[1]), slopes)
         error = np.maximum.reduceat(np.maximum(left.f_error, right.f_error), starts)
-        return cls(starts, member, least[0], least[1], share, excess, error)
+        room = 4.0 * error + tie_rtol * np.abs(least[1])  # the smallest objective grows with lam
+        return cls(starts, member, least[0], least[1], share, excess, room)
 
     def may_win(self, left: FitsAtLam, right: FitsAtLam) -> BoolArray:
         """(P,): True for a fit that may be the smallest of its fold anywhere on the interval.
 
         By concavity the objective of a fit is above its chord, and the smallest objective is below the tangents at both
-        ends. So a fit remains only if its chord is below these tangents at an end or where they meet.
+        ends. So a fit remains only if its chord is below these tangents, plus `room`, at an end or where they meet.
         """
         over_left, over_right = left.f - self.left[self.member], right.f - self.right[self.member]
-        share, room = self.share[self.member], 4.0 * self.error[self.member]
+        share, room = self.share[self.member], self.room[self.member]
         at_kink = (1.0 - share) * over_left + share * over_right - self.excess[self.member]
         return np.asarray(np.minimum(np.minimum(over_left, over_right), at_kink) <= room)
 

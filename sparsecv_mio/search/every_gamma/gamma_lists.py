@@ -448,7 +448,7 @@ class EndLists:
         listed = self._evaluate_ends(low, high, size)
         envelope = gamma_fits.Envelope.from_fits((low, high), listed[0], *listed[2:])
         bars = [self._listed[lam, size].bar for lam in (low, high)]
-        wanted, share = envelope.excess + 4.0 * envelope.error, envelope.share
+        wanted, share = envelope.excess + envelope.room, envelope.share
         enough = wanted <= (1.0 - share) * (bars[0] - envelope.left) + share * (bars[1] - envelope.right)
         if np.all(enough):
             return None, listed

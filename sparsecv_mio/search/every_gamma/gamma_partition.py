@@ -210,15 +210,15 @@ class GammaPartition:
         return [piece for piece in pieces if piece.lower < self.target]
 
     def _push(self, piece: Piece) -> None:
-        if piece.lower >= self.target or piece.closed or self._is_limited_by_rounding(piece):
+        if piece.lower >= self.target or piece.closed or self._is_limited_by_ends(piece):
             self.done.append(piece)
         else:
             self._open.push(piece.lower, piece)
 
-    def _is_limited_by_rounding(self, piece: Piece) -> bool:
-        """Return True if no division can raise a bound by the gap, as rounding errors exceed the gap at an end."""
-        least, exact = piece.errors[:, 0], piece.errors[:, 2]
-        attainable = least[least < (1.0 - self.gap / 2.0) * exact].min(initial=np.inf)
+    def _is_limited_by_ends(self, piece: Piece) -> bool:
+        """Return True if no division can raise a bound by the gap, as rounding errors or ties exceed it at an end."""
+        least, most = piece.errors[:, 0], piece.errors[:, 1]
+        attainable = least[least < (1.0 - self.gap / 2.0) * most].min(initial=np.inf)
         return bool(attainable < self.target and piece.lower >= attainable * (1.0 - self.gap))
 
     def _work(self, piece: Piece) -> Iterable[Piece]:
@@ -476,7 +476,7 @@ def _describe_open_part(running: IntervalSearch, continuous: Continuous) -> str:
     """Return a warning on the piece with the smallest bound: why it is not certified, and options that avoid it."""
     piece = min(continuous.pieces, key=lambda piece: piece.lower)
     at_limit = running.search is not None and running.search.visited >= MOST_PIECES
-    cause = f"the search ended after {MOST_PIECES:,} pieces" if at_limit else "rounding errors exceed the gap"
+    cause = f"the search ended after {MOST_PIECES:,} pieces" if at_limit else "ties or rounding errors exceed the gap"
     gammas = f"{format_number(piece.low)} to {format_number(piece.high)}"
     advice = "start the interval at a larger gamma, or omit this tau"
     return f"{cause}: at tau = {piece.tau}, gamma {gammas} is not certified; {advice}"

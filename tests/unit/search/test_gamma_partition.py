@@ -12,7 +12,7 @@ import pytest
 from every_gamma import EveryGamma
 from interval_problem import interval_problem
 
-from sparsecv_mio import Dataset, cross_validate
+from sparsecv_mio import Dataset, cross_validate, solve
 from sparsecv_mio.certificate.parts import relative_gap
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
@@ -75,8 +75,22 @@ def test_pieces_that_rounding_leaves_open_are_few_and_are_named() -> None:
     assert record.continuous is not None
     assert len(record.continuous.pieces) < 100
     assert edge_hints(record) == []
-    assert record.warnings[-1].startswith("rounding errors exceed the gap: at tau = 8, gamma 1e-08 to ")
+    assert record.warnings[-1].startswith("ties or rounding errors exceed the gap: at tau = 8, gamma 1e-08 to ")
     assert record.warnings[-1].endswith("start the interval at a larger gamma, or omit this tau")
+
+
+@pytest.mark.parametrize("spec", ["loo", "4"])
+def test_supports_tied_up_to_the_tolerance_count_as_optimal(spec: str) -> None:
+    rng = np.random.default_rng(4)
+    column = rng.normal(size=8)
+    y = column + 0.5 * rng.normal(size=8)
+    nearly_equal = column + 1e-10 * rng.normal(size=8)
+    nearly_equal[0] = y[0]
+    data = Dataset.from_arrays(np.stack((column, nearly_equal), axis=1), y)
+    record = solve(data, folds=spec, seed=1, gammas="1e-11..1e-10", taus=[1], gap=0.01)
+    assert record.continuous is not None and record.continuous.pieces[0].supports is not None
+    assert len(record.continuous.pieces) < 100 and record.tie_width > 0.05 * record.upper
+    assert verify(record, data).ok
 
 
 @pytest.mark.parametrize("spec", ["loo", "3"])
