@@ -290,15 +290,21 @@ class Ellipsoid(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _RoundedPoint:
+class RoundedPoint:
     """F about one point, with bounds on the rounding error of every number."""
 
     theta: FloatArray
-    margins: FloatArray
     value: float
     value_off: float
     gradient: FloatArray
     gradient_off: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _RoundedPoint(RoundedPoint):
+    """The same for a sum of losses of rows."""
+
+    margins: FloatArray
     margin_off: FloatArray
 
 
@@ -317,24 +323,24 @@ def _evaluate_point(problem: GlmProblem, theta: FloatArray) -> _RoundedPoint:
         pull += Z.T @ (loss.negative_gradient(*of_rows) * sign)
         rounded += np.abs(Z).T @ (loss.gradient_scale(*of_rows) * (2.0 * off[here] + (n + 16) * ROUNDING))
     return _RoundedPoint(
-        theta, margins, value, noise, 2.0 * ridge - pull, rounded + 32.0 * ROUNDING * np.abs(ridge), off
+        theta, value, noise, 2.0 * ridge - pull, rounded + 32.0 * ROUNDING * np.abs(ridge), margins, off
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _QuadraticAbout:
+class QuadraticAbout:
     """`low + g'd + d'H d / 2` below F within the radii, H lowered by its rounding, and its level set."""
 
     H: FloatArray
     low: float
-    ranges: Ranges  # ranges that contain its level set
+    ranges: Ranges  # ranges that contain its level set; empty if the quadratic was made without rows
     reach: FloatArray  # bound on each coordinate of d in the level set
     ellipsoid: Ellipsoid  # ellipsoid that contains it
     doubt: float
 
 
 @dataclass(frozen=True, eq=False)
-class Minorant(_QuadraticAbout):
+class Minorant(QuadraticAbout):
     """A quadratic lower bound on F that holds at every fit with F at most a level.
 
     Attributes
@@ -373,7 +379,7 @@ def symmetric(upper: FloatArray) -> FloatArray:
     return np.where(lower, upper.T, upper)
 
 
-def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ranges) -> _QuadraticAbout | None:
+def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ranges) -> QuadraticAbout | None:
     n, k = len(at.margins), len(at.gradient)
     H = np.zeros((k, k))
     for here, Z, _ in problem.blocks():
@@ -383,6 +389,45 @@ def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ran
         if k:  # LAPACK prints a warning for 0 columns
             H += symmetric(dsyrk(1.0, (Z * np.sqrt(np.maximum(weights, 0.0))[:, None]).T))
     H.flat[:: k + 1] += 2.0 * problem.penalty
+    quadratic = bound_level_set(
+        H, at, level, np.diag(H), 2.0 * float(at.margin_off.max()) + (n + 4 * k + 64) * ROUNDING
+    )
+    if quadratic is None:
+        return None
+    step, (_, inverse, spread, _), reach = quadratic.ellipsoid.centre - at.theta, quadratic.ellipsoid, quadratic.reach
+    ends = Ranges(np.empty(n), np.empty(n))
+    for here, Z, sign in problem.blocks():
+        length = np.sqrt(np.maximum(np.einsum("ij,ij->i", Z @ inverse, Z), 0.0)) * spread
+        half = length * WIDENED + 1e-12 * (np.abs(Z) @ reach) + LEAST_RANGE
+        middle = at.margins[here] + sign * (Z @ step)
+        ends.low[here], ends.high[here] = middle - half, middle + half
+    return replace(quadratic, ranges=ends)
+
+
+def bound_level_set(
+    H: FloatArray, at: RoundedPoint, level: float, moments: FloatArray, relative: float
+) -> QuadraticAbout | None:
+    """Return the quadratic about a point with a given Hessian, lowered by its rounding, and bounds on its level set.
+
+    Parameters
+    ----------
+    H : (k, k) array
+        Hessian of the quadratic.
+    at : RoundedPoint
+        F about the point.
+    level : float
+        Level of the objective.
+    moments : (k,) array
+        Numbers with `|error of H_ab| <= relative * sqrt(moments_a moments_b)`.
+    relative : float
+        Relative rounding error of sums.
+
+    Returns
+    -------
+    QuadraticAbout or None
+        The quadratic, without ranges; None if its rounding error is too large.
+    """
+    k = len(at.gradient)
     unit = np.sqrt(np.diag(H))
     if not np.all((unit > 0.0) & np.isfinite(unit)):
         return None
@@ -390,7 +435,7 @@ def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ran
     if failed:
         return None
     inverse = symmetric(dpotri(factor)[0]) if k else factor
-    doubt = k * (2.0 * float(at.margin_off.max()) + (n + 4 * k + 64) * ROUNDING) * float(np.trace(inverse))
+    doubt = k * relative * float((moments / np.diag(H) * np.diag(inverse)).sum())
     if not doubt <= CURVATURE_DOUBT:
         return None
     inverse /= (1.0 - doubt) * unit[:, None] * unit
@@ -406,15 +451,9 @@ def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ran
     else:
         return None
     spread = (np.sqrt(2.0 * max(room + lost, 0.0)) + 4.0 * doubt * np.sqrt(fall)) * (1.0 + 4.0 * doubt)
-    ends = Ranges(np.empty(n), np.empty(n))
-    for here, Z, sign in problem.blocks():
-        length = np.sqrt(np.maximum(np.einsum("ij,ij->i", Z @ inverse, Z), 0.0)) * spread
-        half = length * WIDENED + 1e-12 * (np.abs(Z) @ reach) + LEAST_RANGE
-        middle = at.margins[here] + sign * (Z @ step)
-        ends.low[here], ends.high[here] = middle - half, middle + half
-    low, centre = at.value - at.value_off - lost, at.theta + step
+    low, centre, nowhere = at.value - at.value_off - lost, at.theta + step, Ranges(np.zeros(0), np.zeros(0))
     ellipsoid = Ellipsoid(centre, inverse, spread, reach + np.abs(centre))
-    return _QuadraticAbout((1.0 - doubt) * H, low, ends, reach, ellipsoid, doubt)
+    return QuadraticAbout((1.0 - doubt) * H, low, nowhere, reach, ellipsoid, doubt)
 
 
 def minorant(
@@ -467,7 +506,7 @@ def minorant(
             np.maximum(need.high, ranges.high, out=ranges.high)
             _stretch(m, ranges, RADII_GROWTH, 0.0)
             del quadratic, need  # frees arrays over rows, which may be very large
-    return None if best is None else _with_moments(problem, at, level, best)
+    return None if best is None else with_moments(problem, at, level, best)
 
 
 def _stretch(m: FloatArray, ranges: Ranges, times: float, more: float) -> Ranges:
@@ -498,7 +537,7 @@ def minorant_on_ranges(problem: GlmProblem, theta: FloatArray, level: float, ran
     """
     at = _evaluate_point(problem, theta)
     quadratic = _quadratic(problem, at, level, ranges)
-    return None if quadratic is None else _with_moments(problem, at, level, quadratic)
+    return None if quadratic is None else with_moments(problem, at, level, quadratic)
 
 
 def eliminate_intercept(
@@ -521,8 +560,20 @@ def eliminate_intercept(
     return M - 0.5 * np.outer(H[0, 1:], beside), c + 0.5 * own * beside, yy
 
 
-def _with_moments(problem: GlmProblem, at: _RoundedPoint, level: float, quadratic: _QuadraticAbout) -> Minorant:
-    """Expand q about 0, eliminate the intercept, and lower the constant by the rounding error on the level set."""
+def with_moments(problem: GlmProblem, at: RoundedPoint, level: float, quadratic: QuadraticAbout) -> Minorant:
+    """Expand q about 0, eliminate the intercept, and lower the constant by the rounding error on the level set.
+
+    Parameters
+    ----------
+    problem : GlmProblem
+        Problem.
+    at : RoundedPoint
+        F about the point of the quadratic.
+    level : float
+        Level of the objective.
+    quadratic : QuadraticAbout
+        Quadratic below F on its level set.
+    """
     H, g, theta, k, first = quadratic.H, at.gradient, at.theta, len(at.theta), problem.first_coefficient
     linear, size = g - H @ theta, np.abs(g) + np.abs(H) @ np.abs(theta)
     constant = quadratic.low - float(g @ theta) + 0.5 * float(theta @ H @ theta)

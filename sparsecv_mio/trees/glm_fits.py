@@ -228,10 +228,17 @@ class GlmFits:
             if name in stored:
                 lower[at], upper[at], radius[at], points[at] = stored[name]
             elif not (ended := ended or is_expired()):
-                glm_newton.refit(self.rows, masks[row], points[row], bar, sure, (lower[row], upper[row], radius[row]))
+                self._refit(masks[row], points[row], bar, sure, (lower[row], upper[row], radius[row]))
                 if upper[at] < np.inf and upper[at] <= bar and len(stored) * points.shape[1] < KEPT_FITS:
                     stored[name] = float(lower[at]), float(upper[at]), float(radius[at]), points[at].copy()
         return FittedSupports(lower, upper, radius, points)
+
+    def _refit(
+        self, masks: BoolArray, points: FloatArray, bar: float, sure: bool,
+        ends: tuple[FloatArray, FloatArray, FloatArray],
+    ) -> None:  # fmt: skip
+        """Fit supports in place by the kernel of the loss."""
+        glm_newton.refit(self.rows, masks, points, bar, sure, ends)
 
     def fit(self, support: Iterable[int], start: FloatArray | None = None) -> tuple[FloatArray, float, float]:
         """Return `(point, lower, upper)` of a support: its fit with copies merged, and bounds on F_S."""
@@ -339,25 +346,41 @@ def _make_rows(problem: GlmProblem, W: FloatArray, copy_of: IntArray) -> glm_new
 
 
 def _copies(problem: GlmProblem, given: GlmProblem, centring: Centring) -> tuple[IntArray, FloatArray]:
+    """Return the first column that each column equals up to sign, with the same penalty weight, and that sign."""
+    weighted = given.v > 0.0
+    return find_duplicates(problem.X.T, lambda j: given.X[weighted, j] / centring.unit[j], problem.weight)
+
+
+def find_duplicates(
+    columns: FloatArray, given: Callable[[int], FloatArray], weight: FloatArray
+) -> tuple[IntArray, FloatArray]:
     """Return the first column that each column equals up to sign, with the same penalty weight, and that sign.
 
-    Centring rounds, so columns that are equal after centring are compared again as they were `given`: their
-    difference matters if the ridge is nearly zero.
+    Centring rounds, so columns that are equal after centring are compared again as they were given: their difference
+    matters if the ridge is nearly zero.
+
+    Parameters
+    ----------
+    columns : (p, n) array
+        Columns after centring; 0 if they are constant.
+    given : callable
+        Function that returns a column before centring.
+    weight : (p,) array
+        Penalty weights.
     """
-    p, weight = problem.p, problem.weight
-    copy_of, sign, weighted = np.arange(p), np.ones(p), given.v > 0.0
+    p = len(columns)
+    copy_of, sign = np.arange(p), np.ones(p)
     seen: dict[bytes, list[int]] = {}
 
     def are_copies(i: int, j: int) -> bool:
         if abs(weight[i] - weight[j]) > ALIKE * weight[i]:
             return False
-        first, second = (sign[k] * given.X[weighted, k] / centring.unit[k] for k in (i, j))
+        first, second = (sign[k] * given(k) for k in (i, j))
         less, back = first - second, first - (first - second)
         return not (np.ptp(less) or np.ptp((first - (less + back)) + (back - second)))  # difference, its rounding
 
-    for j in range(p):
-        column = problem.X[:, j]
-        begin = column[np.argmax(column != 0.0)]
+    for j, column in enumerate(columns):
+        begin = column[np.argmax(column != 0.0)] if len(column) else 0.0
         if begin == 0.0:
             continue
         sign[j] = np.sign(begin)

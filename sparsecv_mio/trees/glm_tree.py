@@ -82,6 +82,17 @@ class Listing(Protocol):
         ...
 
 
+class FittedSupport(NamedTuple):
+    """A support with its fit and its F."""
+
+    support: frozenset[int]
+    point: FloatArray
+    upper: float
+
+
+Quadratic = tuple[IntArray, local_search.PenalisedMoments]  # columns, and moments of a quadratic in these columns
+
+
 class SizeSearch:
     """The outer tree of one size.
 
@@ -156,7 +167,11 @@ class SizeSearch:
         smaller = max((start for start in varying if len(start) < self.size), key=len, default=forced)
         start = self.support - self.flat if self.upper < np.inf else smaller
         if not (self.is_expired() and self.upper < np.inf):
-            self._offer(*exchange_columns(self.fits, start, self.size, self.is_expired))
+            self._offer(*exchange_columns(self.fits, start, self.size, self.is_expired, self._make_quadratic))
+
+    def _make_quadratic(self, best: FittedSupport) -> Quadratic:
+        """Return columns, and the moments of Newton's quadratic about a fit, by which exchanges are chosen."""
+        return make_quadratic(self.fits, best)
 
     def _offer(self, support: frozenset[int], point: FloatArray, upper: float) -> None:
         with self._lock:
@@ -373,17 +388,10 @@ def _numbers(least: list[int], most: list[int], total: int) -> Iterator[tuple[in
             yield (number, *others)
 
 
-class _Fitted(NamedTuple):
-    """A support with its fit and its F."""
-
-    support: frozenset[int]
-    point: FloatArray
-    upper: float
-
-
 def exchange_columns(
-    fits: GlmFits, begin: frozenset[int], size: int, is_expired: Callable[[], bool]
-) -> tuple[frozenset[int], FloatArray, float]:
+    fits: GlmFits, begin: frozenset[int], size: int, is_expired: Callable[[], bool],
+    make_quadratic: Callable[[FittedSupport], Quadratic],
+) -> tuple[frozenset[int], FloatArray, float]:  # fmt: skip
     """Return a good support of a size with its fit and value, by adding columns to a start and exchanging columns.
 
     Parameters
@@ -396,13 +404,15 @@ def exchange_columns(
         Number of columns of the support.
     is_expired : callable
         Function that returns True when time is over; the support may then be smaller.
+    make_quadratic : callable
+        Function that returns columns, and the moments of a quadratic about a fit in these columns.
     """
     ends, way, (point, _, upper) = fits.exchanged, [begin], fits.fit(begin)
-    best = _Fitted(begin, point, upper)
+    best = FittedSupport(begin, point, upper)
     while (way[-1], size) not in ends:
         if is_expired():
             return best
-        better = _improve_support(fits, best, size) if len(way) <= MAX_EXCHANGE_ROUNDS else None
+        better = _improve_support(fits, best, size, make_quadratic(best)) if len(way) <= MAX_EXCHANGE_ROUNDS else None
         if better is None:
             ends[way[-1], size] = best
         else:
@@ -413,9 +423,9 @@ def exchange_columns(
     return end
 
 
-def _improve_support(fits: GlmFits, best: _Fitted, size: int) -> _Fitted | None:
+def _improve_support(fits: GlmFits, best: FittedSupport, size: int, quadratic: Quadratic) -> FittedSupport | None:
     """Return a better support, or one of the full size if the present one is smaller; None if none is found."""
-    columns, moments = _quadratic(fits, best)
+    columns, moments = quadratic
     chosen = np.flatnonzero(fits.mask(best.support)[columns])
     forced = len(best.support) - len(chosen)
     room = min(size - forced, len(columns))
@@ -434,14 +444,21 @@ def _improve_support(fits: GlmFits, best: _Fitted, size: int) -> _Fitted | None:
         return None
     level = best.upper * (1.0 - EXCHANGE_RTOL) if len(proposed) == len(best.support) else np.inf
     fitted = fits.refit(fits.masks([proposed]), best.point, level, sure=False)
-    return _Fitted(proposed, fitted.points[0], float(fitted.upper[0])) if fitted.upper[0] < level else None
+    return FittedSupport(proposed, fitted.points[0], float(fitted.upper[0])) if fitted.upper[0] < level else None
 
 
-def _quadratic(fits: GlmFits, best: _Fitted) -> tuple[IntArray, local_search.PenalisedMoments]:
+def make_quadratic(fits: GlmFits, best: FittedSupport) -> Quadratic:
     """Return varying columns that are not forced, and the moments of Newton's quadratic about a fit in these columns.
 
     If there are many columns, only those of the support and those with the largest gain are used, the gain of adding
     the column or exchanging it for one of the support.
+
+    Parameters
+    ----------
+    fits : GlmFits
+        Fits to the training rows.
+    best : FittedSupport
+        Support with its fit.
     """
     problem, rows, first, point = fits.problem, fits.rows, fits.problem.first_coefficient, best.point
     margins = problem.signs * (point @ rows.W)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -280,7 +281,9 @@ def test_few_of_many_columns_do_as_well_as_all(monkeypatch: pytest.MonkeyPatch) 
     fits, found = GlmFits.from_problem(drawn(80, 200, 3), None), {}
     for seen in (40, 1_000):
         monkeypatch.setattr(glm_tree, "MAX_QUADRATIC_COLUMNS", seen)
-        support, _, upper = glm_tree.exchange_columns(fits, frozenset(), 4, lambda: False)
+        support, _, upper = glm_tree.exchange_columns(
+            fits, frozenset(), 4, lambda: False, partial(glm_tree.make_quadratic, fits)
+        )
         assert len(support) == 4
         found[seen] = upper
     assert found[40] <= found[1_000] * 1.02
