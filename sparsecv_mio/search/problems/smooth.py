@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,19 +21,19 @@ from sparsecv_mio.bounds.more_weight import HeldOutWeightedBounds
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.parallel import Hands, Moment
-from sparsecv_mio.problem.glm_refit import refit_glm
+from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.row_losses import row_loss
 from sparsecv_mio.search.problems.protocol import Capability, Enclosed, Fits, FoldProblem, IsExpired, Problems
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.glm_left_out import LeftOut
-from sparsecv_mio.trees.glm_subsets import GlmSubsets, make_held_out_folds, make_subsets, rows_in_units
+from sparsecv_mio.trees.glm_subsets import GlmSubsets, SubsetFits, make_held_out_folds, make_subsets, rows_in_units
 from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import FROM_ROWS, SUM_RTOL, WORST_ROUNDING
 
-Rows = Callable[[], tuple[FloatArray, FloatArray, FloatArray]]  # of columns, targets and weights of some rows
+Rows = Callable[[], Any]  # of what scores held-out rows: columns, targets and weights of some rows, or their risk sets
 MAX_STORED_NUMBERS = STORE_BYTES // 32  # numbers in the rows of stored fold problems, each with about four copies
 
 
@@ -121,17 +121,16 @@ class SmoothProblem(FoldProblem):
 
         The supports of the fits lack the columns that bounds of 0 hold at 0.
         """
-        rows = self.find_held_out_rows()
-        fits, low, high = self.subsets.score_supports(list(supports), *rows)
-        losses = np.clip(fits.losses(row_loss(self.data.loss), *rows).sum(axis=1), low, high)
+        fits, low, high, losses = self._score(supports)
         scored = Fits(
             fits.supports, fits.lower, fits.upper, low, high, losses, fits.upper.copy(),
             np.zeros(len(losses), dtype=bool),
         )  # fmt: skip
-        for i in np.flatnonzero(~(np.isfinite(high) & (high - low <= FROM_ROWS * losses))).tolist():
+        room = self._negligible(fits.upper)
+        for i in np.flatnonzero(~(np.isfinite(high) & (high - low <= FROM_ROWS * losses + room))).tolist():
             self._refit_from_rows(scored, i, supports[i])
         low, high, losses = scored.held_out_lower, scored.held_out_upper, scored.held_out
-        scored.is_accurate[...] = np.isfinite(high) & (high - low <= WORST_ROUNDING * losses)
+        scored.is_accurate[...] = np.isfinite(high) & (high - low <= WORST_ROUNDING * losses + room)
         scored.objective[...] = scored.objective_upper
         return scored
 
@@ -148,9 +147,19 @@ class SmoothProblem(FoldProblem):
         is_larger = [len(support) > most for support, (_, most) in zip(active, listed, strict=True)]
         return subsets, np.where(is_larger, np.inf, 0.0) if any(is_larger) else None
 
+    def _negligible(self, objective: FloatArray) -> FloatArray | float:
+        """Return the widths of bounds on held-out losses that are negligible however small the losses are."""
+        return 0.0
+
+    def _score(self, supports: Sequence[IntArray]) -> tuple[SubsetFits, FloatArray, FloatArray, FloatArray]:
+        """Return fits of supports, bounds on their held-out losses, and these losses."""
+        rows = self.find_held_out_rows()
+        fits, low, high = self.subsets.score_supports(list(supports), *rows)
+        return fits, low, high, np.clip(fits.losses(row_loss(self.data.loss), *rows).sum(axis=1), low, high)
+
     def _refit_from_rows(self, fits: Fits, i: int, support: IntArray) -> None:
         """Narrow the bounds of a support by a fit from orthogonal factors of its rows."""
-        refit = refit_glm(self.data, self.folds.train_rows(self.fold), support, self.gamma)
+        refit = refit_rows(self.data, self.folds.train_rows(self.fold), support, self.gamma)
         if np.count_nonzero(refit.beta) > len(fits.supports[i]):  # other columns at 0 than those of the support
             return
         loss, slip = refit.held_out(self.data, self.folds.scored_rows(self.fold))
@@ -178,13 +187,20 @@ class SmoothProblem(FoldProblem):
         relaxes: bool = True,
     ) -> Enclosed:  # fmt: skip
         """Bound the held-out loss of every fit of some sizes by ellipsoids of the level sets."""
-        rows, subsets = self.find_held_out_rows(), self._with_supports(supports)
+        subsets = self._with_supports(supports)
         ends = [
-            subsets.open_fold_interval(size, float(upper), *rows, is_expired=is_expired)
+            self._bound_open_fold(subsets, size, float(upper), is_expired)
             for size, upper in zip(sizes, objective_upper, strict=True)
         ]
         lower, upper = np.array(ends).T
         return Enclosed(lower, upper, np.zeros(len(sizes)))
+
+    def _bound_open_fold(
+        self, subsets: GlmSubsets, size: int, upper: float, is_expired: IsExpired
+    ) -> tuple[float, float]:
+        """Bound the held-out loss of every fit of a size with objective at most `upper`."""
+        X, y, weights = self.find_held_out_rows()
+        return subsets.open_fold_interval(size, upper, X, y, weights, is_expired)
 
     def hold_out(self, support: IntArray, is_expired: IsExpired) -> tuple[FloatArray, FloatArray]:
         """Return (K,) upper bounds on objectives and (K,) held-out losses, of fits near the full-data fit."""
@@ -231,6 +247,8 @@ class SmoothProblems(Problems):
         Executor of work units; the calling thread by default.
     """
 
+    problem_class: ClassVar[type[SmoothProblem]] = SmoothProblem
+
     def __init__(
         self, data: StandardData, folds: FoldPlan, grid: Grid, n_threads: int = 1, hands: Hands | None = None
     ) -> None:
@@ -252,20 +270,28 @@ class SmoothProblems(Problems):
             stored = self._stored.get(fold)
         if stored is None:
             rows = np.arange(self.data.n) if fold == ALL_ROWS else self.folds.train_rows(fold)
-            subsets = self._hold_fold_out(fold) or make_subsets(self.data, rows)
+            subsets = self._hold_fold_out(fold) or self._make_subsets(rows)
             with self._lock:
                 self._forget_folds()
-                find_rows = cache(lambda: rows_in_units(self.data, self.folds.scored_rows(fold)))
+                find_rows = cache(lambda: self._find_held_out(fold))
                 stored = self._stored.setdefault(fold, (subsets, find_rows, {}))
         subsets, held_out, by_gamma = stored
         if gamma not in by_gamma:
             value = float(self.grid.gammas[gamma])
-            made = SmoothProblem(
+            made = self.problem_class(
                 self.data, self.folds, fold, self.grid, value, subsets.with_gamma(value), self._hands.do,
                 self._rows_of_folds, held_out,
             )  # fmt: skip
             by_gamma.setdefault(gamma, made)
         return by_gamma[gamma]
+
+    def _make_subsets(self, rows: IntArray) -> GlmSubsets:
+        """Return the best subsets of some training rows at gamma 1."""
+        return make_subsets(self.data, rows)
+
+    def _find_held_out(self, fold: int) -> Any:
+        """Return what scores the held-out rows of a fold."""
+        return rows_in_units(self.data, self.folds.scored_rows(fold))
 
     def clear(self) -> None:
         """Remove all stored problems."""
