@@ -161,7 +161,7 @@ def _cells_and_scales(record: Record, dataset: Dataset, train: IntArray) -> tupl
             by_fold = within.scale is Within.FOLDS and len(varying_columns(X[train, j : j + 1])) > 0
             column, rows = (X[:, j], train) if by_fold else (whole, everyone)
             scales[j] = _length(dataset, column, rows)
-            scales[j] /= math.sqrt(dataset.weight_of(rows)) if record.data.scale == Scale.VARIANCE else 1.0
+            scales[j] /= math.sqrt(dataset.row_weight_of(rows)) if record.data.scale == Scale.VARIANCE else 1.0
     return X, scales
 
 

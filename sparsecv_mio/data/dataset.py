@@ -210,6 +210,16 @@ class Dataset:
         return self.scales is not None and len(self.scales.scales) > 1
 
     @property
+    def has_stratified_folds(self) -> bool:
+        """True if random folds are stratified by default."""
+        return self.classes is not None
+
+    @property
+    def stratifying_target(self) -> FloatArray:
+        """(n,) numbers by which stratified folds are balanced."""
+        return 1.0 - self.y if self.are_classes_swapped else self.y
+
+    @property
     def target_words(self) -> tuple[str, ...]:
         """Text values of the target in the file for the numbers 0, 1, ...; empty for a numeric target."""
         return () if self.reading is None else tuple(self.reading.levels.get(self.target, ()))
@@ -219,10 +229,22 @@ class Dataset:
         """Positions of the first outcome of each row of the file, for data with trials."""
         return np.flatnonzero(np.diff(self.places, prepend=-1))
 
+    @property
+    def scoring_weights(self) -> FloatArray | None:
+        """(n,) weights of the rows in means of losses; None if each row counts once."""
+        return self.row_weights
+
     def weight_of(self, rows: slice | IntArray) -> float:
-        """Return the total weight of some rows; without weights, their number."""
-        if self.row_weights is not None:
-            return float(self.row_weights[rows].sum())
+        """Return the total weight of some rows in means of losses; without weights, their number."""
+        return self._sum_weights(self.scoring_weights, rows)
+
+    def row_weight_of(self, rows: slice | IntArray) -> float:
+        """Return the total weight of some rows in scales of columns; without weights, their number."""
+        return self._sum_weights(self.row_weights, rows)
+
+    def _sum_weights(self, weights: FloatArray | None, rows: slice | IntArray) -> float:
+        if weights is not None:
+            return float(weights[rows].sum())
         return len(range(self.n)[rows]) if isinstance(rows, slice) else len(rows)
 
     def row_offsets(self, rows: slice | IntArray) -> FloatArray | float:

@@ -305,8 +305,8 @@ def _folds_from_text(spec: str, dataset: Dataset, seed: int) -> fold_plan.FoldPl
             )
         return replace(_folds_from_text(spec.removesuffix(fold_plan.WEIGHTED), dataset, seed), spec=spec)
     text, n = canonical(spec), dataset.n
-    if dataset.classes is not None and PLAIN_COUNT.fullmatch(text):
-        text = PLAIN_COUNT.sub(r"\1stratified:\2", text)  # folds of a two-class target are stratified
+    if dataset.has_stratified_folds and PLAIN_COUNT.fullmatch(text):
+        text = PLAIN_COUNT.sub(r"\1stratified:\2", text)
     plan = _make_fixed_plan(text, dataset, seed)
     if plan is not None:
         return plan
@@ -408,7 +408,7 @@ def _draw_fold_labels(text: str, dataset: Dataset, seed: int, repeats: int) -> I
         if not colon and kind != "loo":
             yield equal_folds(kind, dataset.n, seed, repeat)
         elif kind == "stratified":
-            yield stratified_folds(value, 1.0 - dataset.y if dataset.are_classes_swapped else dataset.y, seed, repeat)
+            yield stratified_folds(value, dataset.stratifying_target, seed, repeat)
         elif kind == "blocks":
             yield blocks(value, dataset.n, seed, repeat)
         elif kind == "holdout":

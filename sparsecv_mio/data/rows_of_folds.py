@@ -108,7 +108,7 @@ class Measures:
         moments = column_moments(X[rows], None if dataset.row_weights is None else dataset.row_weights[rows])
         varies, measure = ~moments.constant, np.ones(X.shape[1])
         if scale != Scale.NONE:
-            total = dataset.weight_of(rows) if scale == Scale.VARIANCE else 1.0
+            total = dataset.row_weight_of(rows) if scale == Scale.VARIANCE else 1.0
             measure[varies] = moments.norm[varies] / np.sqrt(total)
         return cls(measure, varies)
 

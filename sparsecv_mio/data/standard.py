@@ -756,7 +756,7 @@ def standardize(
     centred = where is not Intercept.NONE
     y_center, y_unit = _target_unit(dataset, centred) if loss.is_quadratic else (0.0, 1.0)
     moments = column_moments(dataset.X, dataset.row_weights)
-    total = dataset.weight_of(slice(0, dataset.n))
+    total = dataset.row_weight_of(slice(0, dataset.n))
     columns = np.flatnonzero(~moments.constant & ~np.isin(dataset.names, restrictions.force_out)).astype(np.int64)
     restrictions.check_vary({dataset.names[j] for j in np.flatnonzero(moments.constant)})
     if columns.size == 0:

@@ -396,11 +396,12 @@ class Scored:
         >>> Scored.of(rows, folds_from_labels([0, 1, 0, 1])).by_fold.tolist()
         [2.5, 2.0]
         """
-        if data.row_weights is None:
+        row_weights = data.scoring_weights
+        if row_weights is None:
             sizes = folds.sizes
             alike = np.all(sizes == sizes[:1])  # for leave-one-out one number is enough
             return cls(np.broadcast_to(sizes[0], len(sizes)) if alike else sizes, folds.scored, folds.times_scored)
-        weights = data.row_weights[folds.order[: folds.scored]]
+        weights = row_weights[folds.order[: folds.scored]]
         by_fold = np.bincount(np.repeat(np.arange(folds.k), folds.sizes), weights, folds.k)
         once = data.weight_of(folds.distinct_scored)
         return cls(by_fold, float(weights.sum()), float(weights.sum()) / once if once else 1.0)
