@@ -40,6 +40,9 @@ class Values(StrEnum):
     COUNTS = "counts"
 
 
+FIELDS_OF_VALUES = {Values.CLASSES: "classes", Values.COUNTS: "counts"}  # field of a record on its target
+
+
 class Target(NamedTuple):
     """The target of a loss, and the terms for its models and errors.
 

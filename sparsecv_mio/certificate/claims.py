@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.accuracy import class_quality, tie_width
 from sparsecv_mio.certificate.checked_fields import SAME, Checks, are_nearly_equal
 from sparsecv_mio.certificate.fit_records import FitRecord
@@ -37,9 +37,9 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.loss_targets import resolve_class
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.digits import several
-from sparsecv_mio.problem.glm_objective import explained_share, null_loss
+from sparsecv_mio.problem.glm_objective import explained_share, null_error_of_folds
 from sparsecv_mio.problem.objective import standard_error
-from sparsecv_mio.targets import DEFAULT_LOSS
+from sparsecv_mio.targets import DEFAULT_LOSS, FIELDS_OF_VALUES
 from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, SO_FAR_GAP, TINY, WORST_ROUNDING
 from sparsecv_mio.words import Method, Model, Oracle
 
@@ -167,7 +167,7 @@ def check_claims(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     said = record.r_squared
     if checks.require((said is None) == math.isinf(record.cv_error), "r_squared", _null(said)) and said is not None:
         checks.mark_recomputed_fields("r_squared")
-        share = explained_share(dataset, record.loss, plan.all_scored, record.cv_error)
+        share = explained_share(dataset, plan, record.cv_error, record.null_error)
         checks.require_same("r_squared", said, share, "cv_error gives", 1.0)
     if record.mae is not None:
         _mae(checks, record, record.mae, plan)
@@ -547,23 +547,23 @@ def _end_of_descent(checks: Checks, record: Record, at: int) -> None:
 CERTAIN_TIE = 0.25  # share of the width of ties within which rounding separates no predictions
 
 
-def check_target(checks: Checks, record: StoredRecord, dataset: Dataset, rows: IntArray) -> bool:
-    """Check the names of two classes, and the loss of the best constant in some rows; False if the record lacks them.
+def check_target(checks: Checks, record: StoredRecord, dataset: Dataset, plan: FoldPlan | None = None) -> bool:
+    """Check the names of two classes, and the loss of the best constant; False if the record lacks them.
 
     Parameters
     ----------
-    rows : (m,) int array
-        Scored rows.
+    plan : FoldPlan, optional
+        Folds, for the error of held-out rows.
     """
-    target, classes, counts = record.loss.target, record.classes, record.counts
-    for name, quality, needed in (("classes", classes, target.has_classes), ("counts", counts, target.has_counts)):
-        if not checks.require(
-            (quality is not None) == needed, name, f"must {'not be' if needed else 'be'} null with loss {record.loss}"
-        ):
+    classes, counts = record.classes, record.counts
+    for values, name in FIELDS_OF_VALUES.items():
+        needed = record.loss.target.values is values
+        words = f"must {'not be' if needed else 'be'} null with loss {record.loss}"
+        if not checks.require((getattr(record, name) is not None) == needed, name, words):
             return False
-    if classes is None and counts is None:
+    if record.null_error is None:
         return True
-    null_error = null_loss(dataset, record.loss, rows)
+    null_error = null_error_of_folds(dataset, record.loss, plan)
     if counts is not None:
         checks.require_equal("counts.certified", counts.certified, "half_deviance")
         checks.close("counts.null_error", counts.null_error, null_error, 1e-10 * (1.0 + null_error))

@@ -26,7 +26,7 @@ from sparsecv_mio.digits import with_short_repr
 from sparsecv_mio.errors import CorruptStore, SparseCVError, naming_extras
 from sparsecv_mio.files import write_text
 from sparsecv_mio.model_space import CoefficientBounds, Restrictions
-from sparsecv_mio.targets import DEFAULT_LOSS, Loss, Values, find_loss_of_values
+from sparsecv_mio.targets import DEFAULT_LOSS, FIELDS_OF_VALUES, Loss, find_loss_of_values
 from sparsecv_mio.version import __version__
 from sparsecv_mio.words import Encode
 
@@ -624,8 +624,8 @@ class JsonRecord:
     @property
     def null_error(self) -> float | None:
         """Loss per row of the null model of classes or counts; None for a target of numbers."""
-        quality = getattr(self, "classes", None) or getattr(self, "counts", None)
-        return None if quality is None else quality.null_error
+        parts = (getattr(self, name, None) for name in FIELDS_OF_VALUES.values())
+        return next((part.null_error for part in parts if part is not None), None)
 
     @property
     def null_name(self) -> str:
@@ -635,9 +635,8 @@ class JsonRecord:
 
     def _loss_of_parts(self) -> Loss:
         """Return the loss of a record of version 0.2 or older, which states it by the parts it has."""
-        if getattr(self, "classes", None) is not None:
-            return find_loss_of_values(Values.CLASSES)
-        return DEFAULT_LOSS if getattr(self, "counts", None) is None else find_loss_of_values(Values.COUNTS)
+        stated = (values for values, name in FIELDS_OF_VALUES.items() if getattr(self, name, None) is not None)
+        return find_loss_of_values(next(stated, DEFAULT_LOSS.target.values))
 
     def pieces(self) -> Iterator[str]:
         """Yield the text of `to_json` in pieces, so that a large record is never one string in memory."""
@@ -722,8 +721,8 @@ def _check_data(data: DataInfo) -> None:
 
 def _check_loss(record: JsonRecord) -> None:
     """Raise an error for a record whose loss needs a part that it lacks, or excludes one that it has."""
-    target = record.loss.target
-    for name, needed in (("classes", target.has_classes), ("counts", target.has_counts)):
+    for values, name in FIELDS_OF_VALUES.items():
+        needed = record.loss.target.values is values
         if (getattr(record, name, None) is not None) != needed:
             raise CorruptStore(f"record: field {name} must {'not be' if needed else 'be'} null with loss {record.loss}")
 

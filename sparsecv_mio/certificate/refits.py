@@ -389,7 +389,7 @@ def verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     support = checked_support(checks, design, record.support, record.tau, "support")
     if support is None or (side is not None and not _check_side(checks, record, side, dataset)):
         return False
-    if not check_target(checks, record, dataset, np.arange(dataset.n)):
+    if not check_target(checks, record, dataset):
         return False
     if isinstance(design, RidgeDesign):
         _check_coefficients(checks, record, design, support)

@@ -128,8 +128,7 @@ def _check_claims(checks: Checks, record: read_back.StoredRecord, dataset: Datas
         return verify_fit(checks, record, dataset)
     if not _check_restrictions(checks, record, dataset):
         return False
-    rows = np.arange(dataset.n) if plan is None or isinstance(record, NearRecord) else plan.all_scored
-    if not claims.check_target(checks, record, dataset, rows):
+    if not claims.check_target(checks, record, dataset, None if isinstance(record, NearRecord) else plan):
         return False
     claims.check_requested_grid(checks, record.request, record.data.p)
     if isinstance(record, Record):

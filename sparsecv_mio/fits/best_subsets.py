@@ -418,7 +418,7 @@ class PathSearch:
             request=options.request(gammas, taus),
             warnings=read if done or self.clock.has_expired() else (*read, NOT_TOLD_APART),
             versions=versions(),
-            **target_info(data, np.arange(data.n)),
+            **target_info(data, None),
         )
 
     def _complete_results(self) -> dict[tuple[int, int], BestSubset]:

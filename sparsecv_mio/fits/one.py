@@ -443,7 +443,7 @@ def _record(model: _Model, outcome: Outcome, backend: Solver, pair: tuple[int, f
         warnings=(*drop_fold_wording(data.warnings), *notes),
         versions={**versions(), backend.name: backend.available().version},
         side=model.asked,
-        **target_info(data, np.arange(data.n)),
+        **target_info(data, None),
     )
 
 

@@ -253,7 +253,7 @@ class CommonSearch:
             request=options.request(self.grid.gammas.tolist(), self.grid.taus.tolist()),
             warnings=(*data.warnings, *[NO_CV_ERRORS] * any(at_gamma.unknown for at_gamma in self.at_gammas)),
             versions=versions(),
-            **target_info(data, self.plan.all_scored),
+            **target_info(data, self.plan),
         )  # fmt: skip
 
 

@@ -427,7 +427,7 @@ class NearSearch:
             request=options.request((self.gamma,), self.taus),
             warnings=(*data.warnings, *((NO_CV_ERRORS,) if holder.has_unknown_value else ())),
             versions=versions(),
-            **target_info(data, np.arange(data.n)),
+            **target_info(data, None),
         )  # fmt: skip
 
     def _size(self, data: StandardData, one: NearList) -> NearSize:

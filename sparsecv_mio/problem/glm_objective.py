@@ -26,6 +26,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.problem.objective import r_squared, scales
 from sparsecv_mio.problem.row_losses import FAR_OFF, HALVINGS, NEWTON_STEPS, RowLoss, encode_dataset_targets, row_loss
 from sparsecv_mio.targets import Loss
@@ -430,8 +431,8 @@ def null_loss(dataset: Dataset, loss: Loss, scored_rows: IntArray) -> float:
     return float(v @ by_row.losses(margins, y)) / dataset.weight_of(scored_rows)
 
 
-def explained_share(dataset: Dataset, loss: Loss, scored_rows: IntArray, cv_error: float) -> float:
-    """Return the share of the error of the best constant that a CV error explains; 0 if that error is 0.
+def null_error_of_folds(dataset: Dataset, loss: Loss, plan: FoldPlan | None) -> float:
+    """Return the CV error of the model without features; with None for the folds, its mean loss in all rows.
 
     Parameters
     ----------
@@ -439,18 +440,33 @@ def explained_share(dataset: Dataset, loss: Loss, scored_rows: IntArray, cv_erro
         Data in the form of the loss.
     loss : Loss
         Loss of the fits.
-    scored_rows : (m,) int array
-        Rows that some fold scores, repeated as often as a fold scores them.
+    plan : FoldPlan or None
+        Folds.
+    """
+    return null_loss(dataset, loss, np.arange(dataset.n) if plan is None else plan.all_scored)
+
+
+def explained_share(dataset: Dataset, plan: FoldPlan, cv_error: float, null: float | None) -> float:
+    """Return the share of the error of the best constant that a CV error explains; 0 if that error is 0.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data in the form of the loss.
+    plan : FoldPlan
+        Folds.
     cv_error : float
         CV error.
+    null : float or None
+        Error of the best constant; None with squared-error loss.
 
     Examples
     --------
-    >>> data = Dataset.from_arrays([[1.0], [2.0]], [0.0, 2.0])
-    >>> explained_share(data, Loss.SQUARED, np.array([0, 1]), 0.25)
+    >>> from sparsecv_mio.data.folds import folds_from_labels
+    >>> data = Dataset.from_arrays([[1.0], [2.0], [3.0], [4.0]], [0.0, 2.0, 0.0, 2.0])
+    >>> explained_share(data, folds_from_labels([0, 0, 1, 1]), 0.25, None)
     0.75
     """
-    if loss.is_quadratic:  # computed in a unit in which squares neither overflow nor underflow
-        return r_squared(dataset.y, scored_rows, cv_error, dataset.row_weights)
-    null = null_loss(dataset, loss, scored_rows)
+    if null is None:  # computed in a unit in which squares neither overflow nor underflow
+        return r_squared(dataset.y, plan.all_scored, cv_error, dataset.row_weights)
     return 1.0 - cv_error / null if null > 0.0 else 0.0

@@ -36,7 +36,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.model_space import text_of_gammas, text_of_taus
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
-from sparsecv_mio.problem.glm_objective import explained_share, null_loss
+from sparsecv_mio.problem.glm_objective import explained_share, null_error_of_folds
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
@@ -610,7 +610,8 @@ def build_record(snapshot: Snapshot) -> Record:
     proved = closed and not snapshot.doubts
     of_grid = reported.grid_numbers(table)
     answer = of_grid if at == reported.pair else reported.pair_numbers(*at)
-    error, scored = answer["cv_error"], reported.folds.all_scored
+    error, about = answer["cv_error"], target_info(data, reported.folds)
+    null = next((part.null_error for part in about.values() if part is not None), None)
     whole = proved or request.method_used == Method.DESCENT  # a descent states nothing about parts of a grid
     region = None if request.method_used == Method.DESCENT else reported.region(reported.gap)
     fitted = replace(cell, support=data.support_of(fit.support))
@@ -626,7 +627,7 @@ def build_record(snapshot: Snapshot) -> Record:
         schema=SCHEMA,
         status="doubtful" if snapshot.doubts else deadline.status(proved and not untimely),
         **answer,
-        r_squared=explained_share(data.dataset, data.loss, scored, error) if np.isfinite(error) else None,
+        r_squared=explained_share(data.dataset, reported.folds, error, null) if np.isfinite(error) else None,
         support=fit.support,
         coefficients=fit.coefficients,
         intercept=fit.intercept,
@@ -645,7 +646,7 @@ def build_record(snapshot: Snapshot) -> Record:
         region=region,
         training_gap=reported.training_gap(*at, float(snapshot.best[at[0]].by_size[int(grid.taus[at[1]])].lower)),
         **more,
-        **target_info(data, scored),
+        **about,
     )
     check_intervals(record)
     return record
@@ -681,10 +682,18 @@ def _fit_best_subset(snapshot: Snapshot, g: int, t: int) -> tuple[BestSubset, Pa
     return cell, fitted_row(data, gamma, at_gamma, cell, context.gap, quick)
 
 
-def target_info(data: StandardData, rows: IntArray) -> dict[str, Any]:
-    """Return the fields of a record on its two classes or counts, with the loss of the null model in some rows."""
+def target_info(data: StandardData, folds: FoldPlan | None) -> dict[str, Any]:
+    """Return the fields of a record on its two classes or counts, with the error of the null model.
+
+    Parameters
+    ----------
+    data : StandardData
+        Data in standard coordinates.
+    folds : FoldPlan or None
+        Folds, for the error of held-out rows; with None, it is the mean loss of all rows.
+    """
     target, dataset = data.loss.target, data.dataset
-    null = null_loss(dataset, data.loss, rows) if target.has_classes or target.has_counts else 0.0
+    null = 0.0 if target.is_quadratic else null_error_of_folds(dataset, data.loss, folds)
     return {
         "classes": Classes(*dataset.classes, null) if target.has_classes and dataset.classes is not None else None,
         "counts": Counts(null) if target.has_counts else None,
