@@ -450,6 +450,9 @@ def applied_reading(info: ReadingInfo | None) -> Applied | None:
     )  # fmt: skip
 
 
+NAMED_BY_DATASET = "weights", "class_weight", "exposure", "offset", "trials"  # fields that a data set has too
+
+
 @with_short_repr
 @dataclass(frozen=True)
 class DataInfo:

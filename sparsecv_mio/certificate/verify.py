@@ -30,7 +30,15 @@ from sparsecv_mio.certificate.inference_checks import check_baselines, check_dra
 from sparsecv_mio.certificate.near_records import check_common, check_near_list
 from sparsecv_mio.certificate.nested_models import check_nested, check_weights
 from sparsecv_mio.certificate.own_rows import adapt_to_expanded_table, checked_rows, fold_preprocessing
-from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, GridRequest, JsonRecord, Side, reading_info
+from sparsecv_mio.certificate.parts import (
+    NAMED_BY_DATASET,
+    DataInfo,
+    FoldInfo,
+    GridRequest,
+    JsonRecord,
+    Side,
+    reading_info,
+)
 from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.certificate.records import Record, TableRow
 from sparsecv_mio.certificate.refits import verify_fit
@@ -221,7 +229,7 @@ def _check_optima(
 
 def _check_data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
     same_names = checks.require(data.names == dataset.names, "data.names", _describe_names(data.names, dataset.names))
-    compared = ("n", "p", "target", "weights", "class_weight", "exposure", "offset", "trials") if same_names else ("n",)
+    compared = ("n", "p", "target", *NAMED_BY_DATASET) if same_names else ("n",)
     same = [checks.require_equal(f"data.{name}", getattr(data, name), getattr(dataset, name)) for name in compared]
     checks.mark_recomputed_fields("data.names", "data.fingerprint")
     if not (same_names and all(same)):  # the other fields differ for the same reason

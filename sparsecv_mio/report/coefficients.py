@@ -139,7 +139,7 @@ def separation_lines(record: Any, names: Sequence[str], data: Dataset | None) ->
         Data of the record; without data, and with very large data, there is no line.
     """
     target = record.loss.target
-    if record.loss.is_quadratic or data is None or data.n * len(names) > MAX_SEPARATION_CELLS:
+    if not target.separated or data is None or data.n * len(names) > MAX_SEPARATION_CELLS:
         return []
     from sparsecv_mio.problem.glm_refit import are_rows_separated
 

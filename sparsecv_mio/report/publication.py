@@ -54,7 +54,7 @@ from sparsecv_mio.report.references import FIRST_PAPER, PACKAGE, find_references
 from sparsecv_mio.targets import Loss, Values
 from sparsecv_mio.words import Intercept
 
-MODEL_PAPERS = {Values.NUMBERS: (), Values.CLASSES: ("lecessie1992",), Values.COUNTS: ("mccullagh1989",)}
+MODEL_PAPERS = {Values.CLASSES: ("lecessie1992",), Values.COUNTS: ("mccullagh1989",)}
 BASELINE_PAPERS = {"lasso": "tibshirani1996", "ridge": "hoerl1970", "elasticnet": "zou2005", "abess": "zhu2020"}
 LIBRARIES = {"python": "Python", "numpy": "NumPy", "scipy": "SciPy", "numba": "Numba"}
 TEXTS = ("caption", "notes", "methods", "results")
@@ -273,7 +273,7 @@ def _write_texts(record: Record, data: Dataset | None) -> list[str]:
 
 def _find_model_papers(loss: Loss) -> tuple[str, ...]:
     """Return the keys of the papers on the regression with a loss, and on the best subset."""
-    return "hoerl1970", *MODEL_PAPERS[loss.target.values], "bertsimas2016"
+    return "hoerl1970", *MODEL_PAPERS.get(loss.target.values, ()), "bertsimas2016"
 
 
 def _print_number(value: float, digits: int = DIGITS) -> str:

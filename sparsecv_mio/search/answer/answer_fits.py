@@ -20,7 +20,7 @@ from sparsecv_mio.problem.beyond_floats import objective_slack
 from sparsecv_mio.problem.objective import fit, ridge_weights
 from sparsecv_mio.problem.problem import SparseProblem, capped_penalty, gamma_to_lam
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.problem.row_losses import OVERFLOWN
+from sparsecv_mio.problem.row_losses import OVERFLOWN, encode_row_targets, row_loss
 from sparsecv_mio.problem.training_moments import CentredRows, full_problem, moments_of_training
 from sparsecv_mio.thresholds import QUICK_WORK, has_large_matrices
 from sparsecv_mio.trees.subsets import BestSubsets
@@ -201,6 +201,22 @@ class AnswerFits(ABC):
             Rows removed from each fit; an empty array gives the full-data fit.
         """
 
+    def order_by_slope(self, rows: IntArray | slice) -> IntArray:
+        """Return the columns in the order of their marginal effect on the targets, forced ones first.
+
+        Parameters
+        ----------
+        rows : int array or slice
+            Rows whose targets count.
+        """
+        order = np.argsort(-self._score_columns(rows), kind="stable")
+        forced = np.isin(order, self.data.forced)
+        return np.concatenate([order[forced], order[~forced]]).astype(np.int64)
+
+    def _score_columns(self, rows: IntArray | slice) -> FloatArray:
+        """Return the (q,) squared slopes of the loss in single columns at the null model, by curvature. O(rows q)."""
+        raise NotImplementedError("squared-error loss selects columns one after the other")
+
     @property
     @abstractmethod
     def problem(self) -> SparseProblem | None:
@@ -322,6 +338,13 @@ class SmoothAnswerFits(AnswerFits):
     def fit_without_rows(self, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> LossesOfRows:
         return losses_without_rows(self.data, support, gamma, left_out)
 
+    def _score_columns(self, rows: IntArray | slice) -> FloatArray:
+        data, (y, w), loss = self.data, encode_row_targets(self.data, rows), row_loss(self.data.loss)
+        V = data.of_columns(rows, np.arange(data.q))
+        centred, signs = V - np.average(V, axis=0, weights=w), loss.signs(y)
+        slope = (signs * loss.negative_gradient(signs * loss.origin(y, w), y, w)) @ centred
+        return np.asarray(slope**2 / np.maximum((w @ centred**2), np.finfo(float).tiny))
+
     @cached_property
     def _whole(self) -> GlmSubsets:
         """The problem of all rows at a gamma of 1."""
@@ -369,7 +392,7 @@ def describe_overflow(
     supports : iterable of int arrays
         Supports to fit in these folds.
     """
-    if data.loss.is_quadratic:
+    if not make_answer_fits(data).has_steps:
         return ""
     from sparsecv_mio.problem.glm_refit import refit_glm  # squared-error loss does not need this import
 

@@ -28,6 +28,7 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.problem.moment_fits import refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.thresholds import FOLDS_ONE_BY_ONE, QUICK_WORK
 from sparsecv_mio.units import CROSSING_RTOL
@@ -87,7 +88,9 @@ def with_mae(record: Record, data: StandardData | None, plan: FoldPlan, seconds:
     """
     if data is not None and record.classes is not None and np.isfinite(record.cv_error):
         return _with_class_quality(record, record.classes, data, plan, seconds)
-    if data is None or record.data.weights is not None or not np.isfinite(record.cv_error) or record.counts is not None:
+    if data is None or record.data.weights is not None or not np.isfinite(record.cv_error):
+        return record
+    if not record.loss.is_quadratic:
         return record
     errors = record.chosen_folds.error
     if (plan.sizes == 1).all():
@@ -234,15 +237,13 @@ def _predict_by_rows(
     record: Record, data: StandardData, supports: list[tuple[int, ...]], plan: FoldPlan, until: float
 ) -> FloatArray:
     """Return the probabilities, or expected counts, of the rows that each fold scores, by the model of the fold."""
-    from sparsecv_mio.problem.glm_refit import refit_glm
-
     predicted, begun = np.empty(plan.scored), time.monotonic()
     for fold in range(plan.k):
         spent = time.monotonic() - begun  # for the folds so far; the other folds would take about as long each
         if begun + spent * plan.k / max(fold, 1) > until:
             raise OutOfTime(f"{plan.k - fold} fold models were not refitted in time")
         columns = np.array(supports[record.chosen_folds.which[fold]], dtype=np.int64)
-        fit = refit_glm(data, plan.train_rows(fold), columns, record.gamma)
+        fit = refit_rows(data, plan.train_rows(fold), columns, record.gamma)
         of_fold = slice(plan.starts[fold], plan.starts[fold + 1])
         rows = plan.scored_rows(fold)
         predictors = fit.predictors(data, rows) + data.dataset.row_offsets(rows)

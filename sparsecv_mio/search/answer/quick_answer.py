@@ -21,6 +21,7 @@ from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.moment_fits import ForwardSelection, WeightedRows
 from sparsecv_mio.problem.problem import capped_penalty, gamma_to_lam
 from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search.answer.answer_fits import make_answer_fits
 from sparsecv_mio.search.deadline import GRACE
 from sparsecv_mio.search.state.cells import ALL_ROWS
 from sparsecv_mio.search.state.pairs import Grid
@@ -155,7 +156,7 @@ def order_columns(
     """
     if not data.loss.is_quadratic:
         rows = [slice(0, data.n) if folds is None or fold < 0 else folds.train_rows(fold) for fold in which]
-        return [_order_by_slope(data, some) for some in rows]
+        return list(map(make_answer_fits(data).order_by_slope, rows))
     weighted, orders = WeightedRows(data, folds), list[IntArray]()
     at_once = max(CHUNK_ELEMENTS // (data.n * (min(top, data.q) + len(data.forced) + 1)), 1)
     for begin in range(0, len(which), at_once):
@@ -166,19 +167,6 @@ def order_columns(
             selection.pick_columns(is_expired)
         orders += selection.order()
     return orders
-
-
-def _order_by_slope(data: StandardData, rows: IntArray | slice) -> IntArray:
-    """Return the columns in the order of their marginal effect on the targets, forced ones first. O(rows q)."""
-    from sparsecv_mio.problem.row_losses import encode_row_targets, row_loss  # loads what squares need not
-
-    V, (y, w), loss = data.of_columns(rows, np.arange(data.q)), encode_row_targets(data, rows), row_loss(data.loss)
-    centred, signs = V - np.average(V, axis=0, weights=w), loss.signs(y)
-    slope = (signs * loss.negative_gradient(signs * loss.origin(y, w), y, w)) @ centred
-    score = slope**2 / np.maximum((w @ centred**2), np.finfo(float).tiny)
-    order = np.argsort(-score, kind="stable")
-    forced = np.isin(order, data.forced)
-    return np.concatenate([order[forced], order[~forced]]).astype(np.int64)
 
 
 def select_supports(data: StandardData, orders: Sequence[IntArray], taus: Sequence[int]) -> list[list[IntArray]]:
@@ -302,7 +290,7 @@ def _products_by_fold(rows: FloatArray, label: IntArray, k: int) -> FloatArray:
 def _score_by_rows(data: StandardData, folds: FoldPlan, made: QuickAnswer, t: int) -> None:
     """Fit and score the supports of a size, by rows; one of all folds in one fit with each row left out by a step."""
     support = made.on_all_rows[t]
-    can_step = not data.loss.is_quadratic and data.coefficient_bounds is None
+    can_step = make_answer_fits(data).has_steps and data.coefficient_bounds is None
     if can_step and all(fold_support is support for fold_support in made.supports[t]):
         made.value_on_all_rows[t], made.nominal[t], made.value[t] = _leave_out(data, folds, support, made.gamma)
         return

@@ -301,14 +301,10 @@ def data_info(data: StandardData) -> parts.DataInfo:
         scale=str(data.scale),
         intercept=str(data.intercept),
         names=tuple(source.names),
-        weights=source.weights,
-        class_weight="balanced" if source.class_weight else None,
-        exposure=source.exposure,
-        offset=source.offset,
-        trials=source.trials,
         loss=data.loss,
         total_weight=float(source.weight_of(slice(0, source.n))) if source.weights or source.trials else None,
         reading=parts.reading_info(source.reading),
+        **{name: getattr(source, name) for name in parts.NAMED_BY_DATASET},
     )
 
 
