@@ -12,7 +12,8 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.units import ROUNDING
 
 if TYPE_CHECKING:
-    pass
+    from sparsecv_mio.data.dataset import Dataset
+    from sparsecv_mio.targets import Loss
 
 
 @dataclass(frozen=True)
@@ -223,6 +224,31 @@ def class_quality(
     is_positive = predict_positive(chance, threshold)
     accuracy, brier = (float(np.average(x, weights=w)) for x in (is_positive == (truth > 0.0), (chance - truth) ** 2))
     return ClassQuality(loss, accuracy, _auc(truth, chance, w), brier, threshold)
+
+
+def assess_predictions(
+    loss: Loss, rows: Dataset, predicted: FloatArray, weights: FloatArray | None, threshold: float | None = None
+) -> FitQuality | ClassQuality | CountQuality:
+    """Return the quality of predictions in the measures of a loss.
+
+    Parameters
+    ----------
+    loss : Loss
+        Loss of the fits.
+    rows : Dataset
+        Rows in the form of the loss.
+    predicted : (n,) array
+        Predictions.
+    weights : (n,) array or None
+        Row weights, which the measures of counts do not use; None if each row counts once.
+    threshold : float, optional
+        Probability from which on class 1 is predicted; above 0.5 by default.
+    """
+    if loss.target.has_classes:
+        return class_quality(rows.y, predicted, weights, threshold)
+    if loss.target.has_counts:
+        return count_quality(rows.y, predicted, rows.row_exposure)
+    return accuracy(rows.y, predicted, weights)
 
 
 TIED_LOG_ODDS = 1e-10  # difference of log odds up to which rounding may separate equal predictions

@@ -368,7 +368,7 @@ def _describe_fit(
     """Return notes on the errors of the predictions, with a warning about training rows."""
     import numpy as np
 
-    from sparsecv_mio.certificate.accuracy import accuracy, class_quality, count_quality
+    from sparsecv_mio.certificate.accuracy import assess_predictions
     from sparsecv_mio.certificate.read_back import adapt_to_record_loss
     from sparsecv_mio.data.dataset import MULTIPLICITY
     from sparsecv_mio.data.weights import repeated
@@ -388,13 +388,8 @@ def _describe_fit(
         predicted, trials = table[rows.places[scored], 0], known.aux.get(MULTIPLICITY)
         alike = replace(known, row_weights=None if trials is None else trials.astype(np.float64))
         null = None if stored.loss.is_quadratic else null_loss(alike, stored.loss, np.arange(known.n))
-        if stored.loss.target.has_counts:
-            notes += error_lines(stored, count_quality(known.y, predicted, known.row_exposure), null)
-        elif stored.loss.target.has_classes:
-            predicted = np.repeat(predicted, known.split_into_cases()[1])
-            notes += error_lines(stored, class_quality(known.y, predicted, trials, threshold), null)
-        else:
-            notes += error_lines(stored, accuracy(known.y, predicted))
+        predicted = np.repeat(predicted, known.split_into_cases()[1])
+        notes += error_lines(stored, assess_predictions(stored.loss, known, predicted, trials, threshold), null)
     if known is not None and len(scored) < rows.n:
         notes.append(f"the errors are computed from the {len(scored):,} of {rows.n:,} rows that have a target")
     return [*notes, *([f"no errors are computed: {doubt}"] if doubt else [])]

@@ -473,11 +473,13 @@ def _held_out_predictions(
     record: Record, dataset: Dataset, plan: FoldPlan, id: str | None
 ) -> tuple[FitQuality | ClassQuality | CountQuality, Iterator[str]]:
     """Return the quality of the held-out predictions, and the lines of their file."""
-    from sparsecv_mio.certificate.accuracy import accuracy, class_quality, count_quality
+    import numpy as np
+
+    from sparsecv_mio.certificate.accuracy import assess_predictions
     from sparsecv_mio.search.answer.fold_models import mean_predictions, predictions_by_fold
 
     means, times = mean_predictions(*predictions_by_fold(record, dataset, plan), dataset.n)
-    scored, weights, exposure = times > 0, dataset.row_weights, dataset.row_exposure
+    scored, weights = times > 0, dataset.row_weights
     once = plan.has_distinct_scored_rows
     numbers, kind = (plan.scoring_folds + 1, "fold") if once else (times, "times scored")  # folds count from 1
     targets, name = dataset.y.tolist(), "prediction"
@@ -492,8 +494,5 @@ def _held_out_predictions(
     if weights is not None:
         columns["weight"] = weights.tolist()
     lines = session.csv_of_rows(dataset.places.tolist(), {} if id is None else {id: dataset.aux[id].tolist()}, columns)
-    y, predicted = dataset.y[scored], means[scored]
-    if record.counts is not None:
-        return count_quality(y, predicted, None if exposure is None else exposure[scored]), lines
-    quality = accuracy if record.classes is None else class_quality
-    return quality(y, predicted, None if weights is None else weights[scored]), lines
+    rows = dataset if scored.all() else dataset.take(np.flatnonzero(scored))
+    return assess_predictions(record.loss, rows, means[scored], rows.row_weights), lines

@@ -607,8 +607,9 @@ def requested_columns(
 
     Examples
     --------
-    >>> requested_columns("groups:patient", weights="w")
-    {'folds': ('patient',), 'weights': ('w',), 'id': (), 'exposure': (), 'offset': (), 'trials': ()}
+    >>> found = requested_columns("groups:patient", "w", of_target=TargetColumns(offset="o"))
+    >>> found["folds"], found["weights"], found["id"], found["offset"]
+    (('patient',), ('w',), (), ('o',))
     """
     return {
         "folds": fold_columns(folds) if isinstance(folds, str) else (),
