@@ -242,6 +242,11 @@ class GlmDesign(Design):
         """Reason that verifying optimality takes too many fits."""
         return f"the verification takes more than {MOST_FITS:,} fits; {self.advice}"
 
+    @property
+    def has_rough_fits(self) -> bool:
+        """True if a fit near the minimum takes less time: only with an intercept do quick steps end there."""
+        return self.intercept != "none"
+
     # -- fits of one support ----------------------------------------------------------------------------------------
 
     def refit(
@@ -259,8 +264,7 @@ class GlmDesign(Design):
         if key in exact_models or (near and key in rough):
             return exact_models.get(key) or rough[key]
         self.store.count += key not in rough
-        is_rough = near and self.intercept != "none"  # steps in double precision end near the minimum
-        models = rough if is_rough else exact_models
+        models = rough if near and self.has_rough_fits else exact_models
         if len(models) == MOST_FITS:  # a few kilobytes for each fit
             models.clear()
         columns = self.columns[list(key[0])].tolist()

@@ -150,8 +150,11 @@ class Optimality:
         times = self.scored.times
         spread = standard_error((low + high) / 2.0, sizes, times)
         unit = float(power_of_two(high.max()))  # squares neither overflow nor vanish
-        means = np.stack([(high - low) / 2.0, high]) / unit / sizes
-        ties, level = np.sqrt(means**2 @ (sizes / sizes.sum())) * unit
+        ends, total = np.stack([(high - low) / 2.0, high]) / unit, sizes.sum()
+        if np.all(sizes > 0.0):
+            ties, level = np.sqrt((ends / sizes) ** 2 @ (sizes / total)) * unit
+        else:
+            ties, level = np.sqrt(len(sizes) * (ends**2).sum(axis=1)) / total * unit
         room = ties + self.design.slack(float(level), row.gamma, row.tau, 2.0 * CROSSING_RTOL)
         words = f"is {said!r}, but the folds of the pair give {spread!r}"
         self.checks.require(abs(said - spread) <= room / math.sqrt(len(sizes) / times - 1), place, words)

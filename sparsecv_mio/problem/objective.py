@@ -669,6 +669,9 @@ def standard_error(errors: FloatArray, sizes: FloatArray | IntArray, times: floa
     score rows again are not additional observations: for repeated folds the result is the root mean square of the
     standard errors of the repeats, about the common mean.
 
+    A fold of size 0 has no mean. With such folds, the result is the standard error of the ratio `sum h_j / sum n_j`,
+    `sqrt( k sum_j (h_j - n_j h)^2 / (sum n)^2 / (k / times - 1) )`, which is the same for equal sizes.
+
     Parameters
     ----------
     errors : (k,) array
@@ -685,6 +688,9 @@ def standard_error(errors: FloatArray, sizes: FloatArray | IntArray, times: floa
     """
     unit = _size(errors)
     means, weights = errors / unit, sizes / sizes.sum()
+    if not np.all(sizes > 0.0):
+        apart = means / sizes.sum() - weights * (means.sum() / sizes.sum())
+        return float(np.sqrt(len(errors) * (apart @ apart) / (len(errors) / times - 1))) * unit
     means /= sizes  # in place: there may be millions of folds
     means -= weights @ means
     means *= means

@@ -128,6 +128,12 @@ def test_standard_error_of_single_rows_is_the_textbook_one() -> None:
     assert standard_error(errors * 1e300, np.ones(4, dtype=np.int64)) == pytest.approx(errors.std(ddof=1) / 2.0 * 1e300)
 
 
+def test_standard_error_with_an_empty_fold_is_that_of_a_ratio() -> None:
+    assert standard_error(np.array([1.0, 3.0, 0.0]), np.array([1, 1, 0])) == pytest.approx(
+        np.sqrt(3.0 * 2.0 / 4.0 / 2.0)
+    )
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_column_that_is_zero_on_the_training_rows_has_no_coefficient(seed: int) -> None:
     """Of units 1e100 apart, rounding of the others' coefficients would show in the row where it is not zero."""
