@@ -33,7 +33,7 @@ from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.proofs.threshold_trees import PerspectiveProof, Units, prove_thresholds
 from sparsecv_mio.satellites import registered
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.first_use import BOUNDED, FEW, MANY, RESTRICTED, SMOOTH, answer_tiny_questions, make_tiny_data
+from sparsecv_mio.search.first_use import BOUNDED, KINDS, RESTRICTED, answer_tiny_questions, make_tiny_data
 from sparsecv_mio.search.problems.fold_local_search import search_all_passes
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.targets import DEFAULT_LOSS
@@ -56,7 +56,7 @@ def searches(n: int, p: int) -> None:
 
 def first_runs() -> None:
     """Run every command on each kind of data, to compile what a command needs before its clock starts."""
-    for kind in (FEW, MANY, RESTRICTED, BOUNDED, SMOOTH):
+    for kind in KINDS:
         answer_tiny_questions(kind, cross_validate)
         n, p, folds, _ = kind.shapes[-1]
         data = make_tiny_data(n, p, kind.options.get("loss", DEFAULT_LOSS))

@@ -561,9 +561,9 @@ def check_target(checks: Checks, record: StoredRecord, dataset: Dataset, plan: F
         words = f"must {'not be' if needed else 'be'} null with loss {record.loss}"
         if not checks.require((getattr(record, name) is not None) == needed, name, words):
             return False
-    if record.null_error is None:
-        return True
     null_error = null_error_of_folds(dataset, record.loss, plan)
+    if null_error is None:
+        return True
     if counts is not None:
         checks.require_equal("counts.certified", counts.certified, "half_deviance")
         checks.close("counts.null_error", counts.null_error, null_error, 1e-10 * (1.0 + null_error))

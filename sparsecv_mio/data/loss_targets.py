@@ -11,9 +11,14 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import KEPT, MULTIPLICITY, Dataset, describe_value_out_of_range
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.number_format import POINT
 from sparsecv_mio.data.reading_options import YES_AND_NO
-from sparsecv_mio.data.weights import check_row_values, read_numbers, weights_of, with_class_weight
+from sparsecv_mio.data.weights import (
+    REMOVE_ROW,
+    check_row_values,
+    check_stored_column,
+    read_option_column,
+    with_class_weight,
+)
 from sparsecv_mio.digits import MOST_NAMED
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.targets import NO_TARGET_COLUMNS, Loss, TargetColumns
@@ -21,7 +26,6 @@ from sparsecv_mio.words import Intercept
 
 TRUTH = {"false": "0", "true": "1"}
 MOST_SPREAD = 1e140  # maximum spread of a column; the minimum is its reciprocal, so that squares are finite
-REMOVE_ROW = 'or remove the row (skip_lines="N" skips line N of a file)'  # end of advice on a row
 LARGEST_COUNT = 1e15  # beyond this, the spacing of floats exceeds 1/8
 
 
@@ -299,28 +303,13 @@ def _check_column(dataset: Dataset, option: str, name: str) -> None:
         raise BadInput(
             f"{option}: {name!r} is given, but the data already have the {option}s {present}; leave this option out"
         )
-    _check_stored(dataset, option, name, f"an {option}")
-
-
-def _check_stored(dataset: Dataset, option: str, name: str, subject: str) -> None:
-    if name in (*dataset.names, dataset.target):
-        fault = "the target" if name == dataset.target else "a feature"
-        raise BadInput(
-            f"{option}: {name!r} is {fault}; {subject} cannot be a feature or the target (exclude it with --drop)"
-        )
-    if name not in dataset.aux:
-        raise BadInput(f"{option}: {name!r} is not stored with these data; read the data with aux=({name!r},)")
-
-
-def _read_option_column(dataset: Dataset, option: str, name: str, kind: str) -> FloatArray:
-    advice = f"; give {kind}, {REMOVE_ROW}"
-    return read_numbers(weights_of(dataset, name), POINT, f"{option}: column {name!r}", advice, dataset.places)
+    check_stored_column(dataset, option, name, f"an {option}")
 
 
 def _read_exposures(dataset: Dataset, option: str, name: str) -> FloatArray:
     """Return the checked exposures from a column in `aux`, or the exponentials of the checked offsets from it."""
     kind = "a number above 0" if option == "exposure" else "a number"
-    values, who = _read_option_column(dataset, option, name, kind), f"{option}: column {name!r}"
+    values, who = read_option_column(dataset, option, name, kind), f"{option}: column {name!r}"
     if option == "exposure":
         _check_exposures(values, who, dataset.places)
         return values
@@ -442,12 +431,12 @@ def expand_trials(dataset: Dataset, trials: str) -> Dataset:
 
 def _read_trials(dataset: Dataset, trials: str) -> FloatArray:
     """Return the checked numbers of trials; the target must be at most the number of trials of its row."""
-    _check_stored(dataset, "trials", trials, "the trials")
+    check_stored_column(dataset, "trials", trials, "the trials")
     if dataset.target_words:
         raise BadInput(
             f"trials: target {dataset.target!r} has text values; give the column with the successes of each row"
         )
-    y, counts = dataset.y, _read_option_column(dataset, "trials", trials, "a whole number of trials for each row")
+    y, counts = dataset.y, read_option_column(dataset, "trials", trials, "a whole number of trials for each row")
     are_valid = (counts >= 1.0) & (counts <= MOST_TRIALS) & (counts % 1.0 == 0.0)
     remedy = f"; give whole numbers from 1 to 1e9, {REMOVE_ROW}"
     check_row_values(counts, are_valid, f"trials: column {trials!r}", remedy, dataset.places)

@@ -82,6 +82,46 @@ def check_row_values(values: FloatArray, are_valid: BoolArray, who: str, remedy:
         raise BadInput(f"{who} is {values[wrong[0]]:.12g} in row {places[wrong[0]] + 1}{remedy}")
 
 
+REMOVE_ROW = 'or remove the row (skip_lines="N" skips line N of a file)'  # end of advice on a row
+
+
+def check_stored_column(dataset: Dataset, option: str, name: str, subject: str) -> None:
+    """Raise `BadInput` if the column of an option is the target or a feature, or is not stored.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data with columns of options in `aux`.
+    option, name : str
+        Name of the option, and the column that it names.
+    subject : str
+        Meaning of the column, for the message.
+    """
+    if name in (*dataset.names, dataset.target):
+        fault = "the target" if name == dataset.target else "a feature"
+        raise BadInput(
+            f"{option}: {name!r} is {fault}; {subject} cannot be a feature or the target (exclude it with --drop)"
+        )
+    if name not in dataset.aux:
+        raise BadInput(f"{option}: {name!r} is not stored with these data; read the data with aux=({name!r},)")
+
+
+def read_option_column(dataset: Dataset, option: str, name: str, kind: str) -> FloatArray:
+    """Return the numbers of the column of an option.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data with the column in `aux`.
+    option, name : str
+        Name of the option, and the column that it names.
+    kind : str
+        Meaning of the numbers, for the message.
+    """
+    advice = f"; give {kind}, {REMOVE_ROW}"
+    return read_numbers(weights_of(dataset, name), POINT, f"{option}: column {name!r}", advice, dataset.places)
+
+
 def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> FloatArray:
     """Return checked weights as floats.
 

@@ -33,11 +33,12 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.model_space import GammaInterval, Restrictions, interval
 from sparsecv_mio.parallel import blas_on_one_thread
+from sparsecv_mio.problem.glm_objective import null_error_of_folds
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.search.answer.answer_fits import LITTLE_WORK, AnswerFits, make_answer_fits
 from sparsecv_mio.search.answer.quick_answer import select_on_all_rows
-from sparsecv_mio.search.answer.result import data_info, fitted_row, target_info
+from sparsecv_mio.search.answer.result import describe_data, fitted_row
 from sparsecv_mio.search.deadline import Deadline, require_prepared_data, run_within_limit
 from sparsecv_mio.search.every_gamma.gamma_fits import (
     Envelope,
@@ -414,11 +415,10 @@ class PathSearch:
             status=self.clock.status(done),
             path=tuple(rows),
             work=Work(branched, self.nodes, self.clock.seconds, "path"),
-            data=data_info(data),
             request=options.request(gammas, taus),
             warnings=read if done or self.clock.has_expired() else (*read, NOT_TOLD_APART),
             versions=versions(),
-            **target_info(data, None),
+            **describe_data(data, null_error_of_folds(data.dataset, data.loss, None)),
         )
 
     def _complete_results(self) -> dict[tuple[int, int], BestSubset]:

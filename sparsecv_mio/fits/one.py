@@ -31,11 +31,12 @@ from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.problem.beyond_floats import objective_slack
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.glm import GlmProblem
+from sparsecv_mio.problem.glm_objective import null_error_of_folds
 from sparsecv_mio.problem.objective import evaluate_objective, ridge_weights
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import full_problem
-from sparsecv_mio.search.answer.result import data_info, target_info
+from sparsecv_mio.search.answer.result import describe_data
 from sparsecv_mio.search.options import with_keywords
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.thresholds import has_large_matrices
@@ -439,11 +440,10 @@ def _record(model: _Model, outcome: Outcome, backend: Solver, pair: tuple[int, f
         setup_seconds=outcome.setup_seconds,
         stop=str(stop),
         raw_status=outcome.raw_status,
-        data=data_info(data),
         warnings=(*drop_fold_wording(data.warnings), *notes),
         versions={**versions(), backend.name: backend.available().version},
         side=model.asked,
-        **target_info(data, None),
+        **describe_data(data, null_error_of_folds(data.dataset, data.loss, None)),
     )
 
 

@@ -33,8 +33,9 @@ from sparsecv_mio.near import collecting
 from sparsecv_mio.near.collecting import NO_CV_ERRORS, Valued
 from sparsecv_mio.near.glm_values import prepare_values
 from sparsecv_mio.parallel import blas_on_one_thread
+from sparsecv_mio.problem.glm_objective import null_error_of_folds
 from sparsecv_mio.search.answer.answer_fits import make_answer_fits
-from sparsecv_mio.search.answer.result import data_info, fitted_row, fold_info, target_info
+from sparsecv_mio.search.answer.result import describe_data, fitted_row, fold_info
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.first_use import make_first_use, start_clock
 from sparsecv_mio.search.options import GRID, with_keywords
@@ -248,12 +249,11 @@ class CommonSearch:
             intercept=fit.intercept,
             table=tuple(rows),
             work=Work(0, sum(at_gamma.collection.nodes for at_gamma in self.at_gammas), self.clock.seconds, "common"),
-            data=data_info(data),
             folds=fold_info(self.plan),
             request=options.request(self.grid.gammas.tolist(), self.grid.taus.tolist()),
             warnings=(*data.warnings, *[NO_CV_ERRORS] * any(at_gamma.unknown for at_gamma in self.at_gammas)),
             versions=versions(),
-            **target_info(data, self.plan),
+            **describe_data(data, null_error_of_folds(data.dataset, data.loss, self.plan)),
         )  # fmt: skip
 
 

@@ -30,8 +30,9 @@ from sparsecv_mio.near import collecting
 from sparsecv_mio.near.collecting import NO_CV_ERRORS, Valued, WholeTerms
 from sparsecv_mio.near.glm_values import prepare_values
 from sparsecv_mio.parallel import blas_on_one_thread
+from sparsecv_mio.problem.glm_objective import null_error_of_folds
 from sparsecv_mio.search.answer.answer_fits import column_names
-from sparsecv_mio.search.answer.result import data_info, fold_info, target_info
+from sparsecv_mio.search.answer.result import describe_data, fold_info
 from sparsecv_mio.search.api import answer
 from sparsecv_mio.search.deadline import CHOOSING_SHARE, Deadline, run_within_limit
 from sparsecv_mio.search.first_use import make_first_use, start_clock
@@ -422,12 +423,11 @@ class NearSearch:
                 for model in near_list.models
             ),
             work=Work(0, 0 if collection is None else collection.nodes, self.clock.seconds, "near"),
-            data=data_info(data),
             folds=None if self.plan is None else fold_info(self.plan),
             request=options.request((self.gamma,), self.taus),
             warnings=(*data.warnings, *((NO_CV_ERRORS,) if holder.has_unknown_value else ())),
             versions=versions(),
-            **target_info(data, None),
+            **describe_data(data, null_error_of_folds(data.dataset, data.loss, None)),
         )  # fmt: skip
 
     def _size(self, data: StandardData, one: NearList) -> NearSize:

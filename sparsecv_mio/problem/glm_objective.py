@@ -431,8 +431,8 @@ def null_loss(dataset: Dataset, loss: Loss, scored_rows: IntArray) -> float:
     return float(v @ by_row.losses(margins, y)) / dataset.weight_of(scored_rows)
 
 
-def null_error_of_folds(dataset: Dataset, loss: Loss, plan: FoldPlan | None) -> float:
-    """Return the CV error of the model without features; with None for the folds, its mean loss in all rows.
+def null_error_of_folds(dataset: Dataset, loss: Loss, plan: FoldPlan | None) -> float | None:
+    """Return the CV error of the model without features; None with squared-error loss.
 
     Parameters
     ----------
@@ -441,9 +441,13 @@ def null_error_of_folds(dataset: Dataset, loss: Loss, plan: FoldPlan | None) -> 
     loss : Loss
         Loss of the fits.
     plan : FoldPlan or None
-        Folds.
+        Folds; with None, the result is the mean loss in all rows.
     """
-    return null_loss(dataset, loss, np.arange(dataset.n) if plan is None else plan.all_scored)
+    return (
+        None
+        if loss.is_quadratic
+        else null_loss(dataset, loss, np.arange(dataset.n) if plan is None else plan.all_scored)
+    )
 
 
 def explained_share(dataset: Dataset, plan: FoldPlan, cv_error: float, null: float | None) -> float:

@@ -213,6 +213,6 @@ def link_lines(record: Any) -> list[str]:
         per = "" if record.data.exposure is None else f" (target divided by {record.data.exposure!r})"
         per += "" if record.data.offset is None else f", with {record.data.offset!r} added to the log rates"
         lines.append(f"counts with log link: coefficients are log rates{per}")
-    if target.link != "identity" and not (target.has_classes or target.has_counts):
-        lines.append(f"{record.loss} loss with {target.link} link: coefficients are {target.unit}")
+    if target.unit and not (target.has_classes or target.has_counts):
+        lines.append(f"{record.loss} loss: coefficients are {target.unit}")
     return lines

@@ -267,7 +267,7 @@ def describe_folds(folds: FoldInfo) -> str:
     kind = kind.partition("x")[2] or kind
     if kind == "holdout":
         return f"1 fold: a random {100.0 * float(value):g}% of the rows, held out{repeats}{seed}"
-    words = {"stratified": " random folds, stratified by the target", "blocks": f" random blocks of {value} rows"}
+    words = {"stratified": " random folds, stratified by the outcome", "blocks": f" random blocks of {value} rows"}
     return f"{once:,}{words.get(kind, ' random folds')}{repeats}{seed}"
 
 

@@ -66,6 +66,7 @@ SMOOTH = Kind(
     "smooth_losses", 35.0, {"loss": find_loss_of_values(Values.CLASSES)},
     ((60, 12, "loo", 0.0), (60, 12, "3", 0.0), (30, 40, "3", 0.0)),
 )  # fmt: skip
+KINDS = FEW, MANY, RESTRICTED, BOUNDED, SMOOTH
 
 _compiled: set[str] = set()  # purposes whose kernels this process has compiled, or found in the cache
 _under_way: list[str] = []  # purposes that are being compiled; their tiny runs may compile others without a word

@@ -606,8 +606,7 @@ def build_record(snapshot: Snapshot) -> Record:
     proved = closed and not snapshot.doubts
     of_grid = reported.grid_numbers(table)
     answer = of_grid if at == reported.pair else reported.pair_numbers(*at)
-    error, about = answer["cv_error"], target_info(data, reported.folds)
-    null = next((part.null_error for part in about.values() if part is not None), None)
+    error, null = answer["cv_error"], null_error_of_folds(data.dataset, data.loss, reported.folds)
     whole = proved or request.method_used == Method.DESCENT  # a descent states nothing about parts of a grid
     region = None if request.method_used == Method.DESCENT else reported.region(reported.gap)
     fitted = replace(cell, support=data.support_of(fit.support))
@@ -632,7 +631,6 @@ def build_record(snapshot: Snapshot) -> Record:
         table=table,
         chosen_folds=reported.chosen_folds(*at),
         work=replace(snapshot.work, seconds=deadline.seconds),
-        data=data_info(data),
         folds=fold_info(reported.folds),
         request=request,
         warnings=tuple(filter(None, notes)),
@@ -642,7 +640,7 @@ def build_record(snapshot: Snapshot) -> Record:
         region=region,
         training_gap=reported.training_gap(*at, float(snapshot.best[at[0]].by_size[int(grid.taus[at[1]])].lower)),
         **more,
-        **about,
+        **describe_data(data, null),
     )
     check_intervals(record)
     return record
@@ -678,19 +676,19 @@ def _fit_best_subset(snapshot: Snapshot, g: int, t: int) -> tuple[BestSubset, Pa
     return cell, fitted_row(data, gamma, at_gamma, cell, context.gap, quick)
 
 
-def target_info(data: StandardData, folds: FoldPlan | None) -> dict[str, Any]:
-    """Return the fields of a record on its two classes or counts, with the error of the null model.
+def describe_data(data: StandardData, null: float | None) -> dict[str, Any]:
+    """Return the fields of a record on its data, and on its two classes or counts with the error of the null model.
 
     Parameters
     ----------
     data : StandardData
         Data in standard coordinates.
-    folds : FoldPlan or None
-        Folds, for the error of held-out rows; with None, it is the mean loss of all rows.
+    null : float or None
+        Error of the null model; None with squared-error loss.
     """
-    target, dataset = data.loss.target, data.dataset
-    null = 0.0 if target.is_quadratic else null_error_of_folds(dataset, data.loss, folds)
+    target, dataset, null = data.loss.target, data.dataset, null or 0.0
     return {
+        "data": data_info(data),
         "classes": Classes(*dataset.classes, null) if target.has_classes and dataset.classes is not None else None,
         "counts": Counts(null) if target.has_counts else None,
     }

@@ -444,7 +444,7 @@ def test_the_line_on_the_data_states_rows_features_and_folds() -> None:
     classes = as_two_classes(replace(given, y=np.asarray(given.y > np.median(given.y), dtype=float)))
     record = solve(classes, folds="3", gammas=1.0, taus=1, loss="logistic", threads=1)
     rows = f"{given.n} rows, {int(classes.y.sum())} with {given.target} = 1"
-    folds = "3 random folds, stratified by the target (seed 0)"
+    folds = "3 random folds, stratified by the outcome (seed 0)"
     assert data_line(record, classes) == f"{rows}; {several(given.p, 'feature')}; {folds}"
     counts = replace(given, y=np.arange(given.n) % 4.0)
     record = solve(counts, folds="3", gammas=1.0, taus=1, loss="poisson", threads=1)
@@ -479,7 +479,7 @@ def test_the_null_model_is_that_of_the_held_out_rows() -> None:
     [
         ("2x5", 3, "5 random folds, 2 times (seed 3)"),
         ("loo", None, "10 folds of one row (leave-one-out)"),
-        ("stratified:10 weighted", 1, "10 random folds, stratified by the target (seed 1)"),
+        ("stratified:10 weighted", 1, "10 random folds, stratified by the outcome (seed 1)"),
         ("groups:who:10", 0, "10 folds of whole groups of 'who' (seed 0)"),
         ("forward:10:2", None, "10 folds in the order of the rows, each predicted from the rows before it, with a gap"),
         ("holdout:0.2", 0, "1 fold: a random 20% of the rows, held out (seed 0)"),
