@@ -7,7 +7,7 @@ can be parsed without numpy.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Loss(StrEnum):
@@ -191,7 +191,11 @@ class TargetColumns(NamedTuple):
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the given columns."""
-        return tuple(filter(None, self))
+        return tuple(filter(None, self.by_option().values()))
+
+    def by_option(self) -> dict[str, Any]:
+        """Return the name of each column, by option."""
+        return self._asdict()
 
     @property
     def predictor_columns(self) -> TargetColumns:

@@ -226,9 +226,12 @@ def class_quality(
     return ClassQuality(loss, accuracy, _auc(truth, chance, w), brier, threshold)
 
 
+Quality = FitQuality | ClassQuality | CountQuality
+
+
 def assess_predictions(
     loss: Loss, rows: Dataset, predicted: FloatArray, weights: FloatArray | None, threshold: float | None = None
-) -> FitQuality | ClassQuality | CountQuality:
+) -> Quality:
     """Return the quality of predictions in the measures of a loss.
 
     Parameters

@@ -324,7 +324,7 @@ def _read_offsets(data: parts.DataInfo, X: Any, columns: TargetColumns) -> tuple
     """Return the offsets of new rows, and a message for each row, from 0, whose exposure or offset is invalid."""
     offsets: FloatArray | float = 0.0
     faults = dict[int, str]()
-    for option, name in columns._asdict().items():
+    for option, name in columns.by_option().items():
         if name is None:
             continue
         if isinstance(X, Dataset) and name in X.aux:

@@ -212,7 +212,7 @@ def adapt_to_record_loss(record: StoredRecord, dataset: Dataset) -> Dataset:
     added. Data of other records are returned unchanged.
     """
     classes, columns = getattr(record, "classes", None), TargetColumns.from_fields(record.data)
-    for option, name in columns._asdict().items():
+    for option, name in columns.by_option().items():
         _check_named_file(f"data.{option}", name or "")
     if getattr(record, "counts", None) is not None:
         return with_offsets(as_counts(dataset, whole=False), columns)

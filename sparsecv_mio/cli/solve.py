@@ -21,7 +21,7 @@ from sparsecv_mio.units import BASELINES_SHARE
 from sparsecv_mio.words import Criterion, Method
 
 if TYPE_CHECKING:
-    from sparsecv_mio.certificate.accuracy import ClassQuality, CountQuality, FitQuality
+    from sparsecv_mio.certificate.accuracy import Quality
     from sparsecv_mio.certificate.records import Record
     from sparsecv_mio.certificate.restrictions import References
     from sparsecv_mio.cli.live import Steps
@@ -471,7 +471,7 @@ def _find_unproved_feature(every: GammaInterval | None, how: SearchOptions) -> s
 
 def _held_out_predictions(
     record: Record, dataset: Dataset, plan: FoldPlan, id: str | None
-) -> tuple[FitQuality | ClassQuality | CountQuality, Iterator[str]]:
+) -> tuple[Quality, Iterator[str]]:
     """Return the quality of the held-out predictions, and the lines of their file."""
     import numpy as np
 

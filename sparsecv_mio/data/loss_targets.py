@@ -286,7 +286,7 @@ def with_offsets(dataset: Dataset, columns: TargetColumns) -> Dataset:
     if columns == TargetColumns(dataset.exposure, dataset.offset) or not columns.names:
         return dataset
     exposures = np.ones(dataset.n)
-    for option, name in columns._asdict().items():
+    for option, name in columns.by_option().items():
         if name is not None:
             _check_column(dataset, option, name)
             exposures = exposures * _read_exposures(dataset, option, name)

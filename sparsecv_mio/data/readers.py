@@ -418,7 +418,7 @@ def read_new_rows(
     sources, how = features, STRICT
     if learnt is not None:
         sources, how = learnt.source_columns(features), learnt.how
-    needs = " and the ".join(option for option, name in columns._asdict().items() if name is not None)
+    needs = " and the ".join(option for option, name in columns.by_option().items() if name is not None)
     rates = " (an exposure of 1 predicts rates)" if columns.exposure is not None else ""
     role = f"the model needs the {needs} of each row{rates}, but column"
     wanted = Wanted(target, sources, None, columns.names, needed=False, index=how.index_col, role=role)
@@ -615,7 +615,7 @@ def requested_columns(
         "folds": fold_columns(folds) if isinstance(folds, str) else (),
         "weights": weight_columns(weights),
         "id": () if id is None else (id,),
-        **{option: () if name is None else (name,) for option, name in of_target._asdict().items()},
+        **{option: () if name is None else (name,) for option, name in of_target.by_option().items()},
     }
 
 

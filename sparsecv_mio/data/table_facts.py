@@ -241,7 +241,7 @@ def inspect_file(
     BadInput
         If the file is not a table or has no such column, or an exposure or an offset is given with another loss.
     """
-    loss, labels = _choose_loss(of_target, loss), of_target._asdict() | {"id": id}
+    loss, labels = _choose_loss(of_target, loss), of_target.by_option() | {"id": id}
     beside = list(filter(None, labels.values()))
     if features is not None:
         features = [*(name for name in features if name not in beside), *beside]
@@ -276,7 +276,7 @@ def inspect_file(
 
 def _choose_loss(of_target: TargetColumns, loss: Loss | None) -> Loss | None:
     """Return the loss to propose, None if any loss will do; raise `BadInput` if a loss has no such columns."""
-    for option, name in of_target._asdict().items():
+    for option, name in of_target.by_option().items():
         losses = find_losses_of_option(option)
         if name is None:
             continue

@@ -443,11 +443,9 @@ def null_error_of_folds(dataset: Dataset, loss: Loss, plan: FoldPlan | None) -> 
     plan : FoldPlan or None
         Folds; with None, the result is the mean loss in all rows.
     """
-    return (
-        None
-        if loss.is_quadratic
-        else null_loss(dataset, loss, np.arange(dataset.n) if plan is None else plan.all_scored)
-    )
+    if loss.is_quadratic:
+        return None
+    return null_loss(dataset, loss, np.arange(dataset.n) if plan is None else plan.all_scored)
 
 
 def explained_share(dataset: Dataset, plan: FoldPlan, cv_error: float, null: float | None) -> float:

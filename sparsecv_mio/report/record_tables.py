@@ -34,11 +34,9 @@ from sparsecv_mio.report.document import ReportTable, report_table
 from sparsecv_mio.report.layout import mark_estimate, say, say_titled
 
 if TYPE_CHECKING:
-    from sparsecv_mio.certificate.accuracy import ClassQuality, FitQuality
     from sparsecv_mio.certificate.checked_fields import VerifyReport
     from sparsecv_mio.data.dataset import Dataset
 
-    AnyQuality = FitQuality | ClassQuality | accuracy.CountQuality
     OneModelRecord = records.Record | fit_records.CommonRecord | fit_records.FitRecord
     AnyMultiRecord = records.Record | fit_records.PathRecord | fit_records.CommonRecord | fit_records.NearRecord
 
@@ -61,7 +59,7 @@ def print_answer(
     console: Console,
     record: records.Record,
     brief: bool = False,
-    held_out: AnyQuality | None = None,
+    held_out: accuracy.Quality | None = None,
     full: bool = False,
     data: Dataset | None = None,
 ) -> None:
@@ -285,7 +283,7 @@ def own_line(record: records.Record, digits: int) -> str:
     return f"CV error of this pair: {bounds} (certified)"
 
 
-def error_line(found: AnyQuality) -> str:
+def error_line(found: accuracy.Quality) -> str:
     """Return a line on the errors of predictions."""
 
     def known(value: float, text: Callable[[float], str]) -> str:
@@ -302,7 +300,7 @@ def error_line(found: AnyQuality) -> str:
     return f"RMSE {format_number(found.rmse)}, MAE {format_number(found.mae)}, R^2 {explained}"
 
 
-def error_lines(record: OneModelRecord, found: AnyQuality, null: float | None = None) -> list[str]:
+def error_lines(record: OneModelRecord, found: accuracy.Quality, null: float | None = None) -> list[str]:
     """Return lines on the errors of predictions, next to those of the cross-validation that chose the model.
 
     Parameters
