@@ -116,10 +116,8 @@ def compute_distances(
         distances[places] = distances_of_pairs(errors(places), least, *counted)
     if not uses_all_columns(data, context.grid):
         return distances
-    whole, more = (
-        make_average_fits(context).losses_of_all_columns(is_expired),
-        np.full(len(context.grid.gammas), np.inf),
-    )
+    whole = make_average_fits(context).losses_of_all_columns(is_expired)
+    more = np.full(len(context.grid.gammas), np.inf)
     if whole is not None:
         sound = np.isfinite(whole).all(axis=1)
         more[sound] = distances_of_pairs(whole[sound], least, *counted)
@@ -383,11 +381,8 @@ class _Pairs:
             folds = tuple(map(self._support_place, self.cells.support[g, t].tolist())) if keep else ()
         else:
             g, tau, decided = i - len(self.grid.gammas) * taus, self.data.choice.max_tau, True
-            folds = (
-                (self.place(self.data.features_of(np.arange(self.data.q))),) * self.cells.nominal.shape[2]
-                if keep
-                else ()
-            )
+            every = (self.place(self.data.features_of(np.arange(self.data.q))),) if keep else ()
+            folds = every * self.cells.nominal.shape[2]
         at = None if fit is None else self.place(fit.support)
         estimate = not (decided and (fit is None or fit.proved))
         return AveragedPair(float(self.grid.gammas[g]), tau, distance, weight, at, folds, estimate)

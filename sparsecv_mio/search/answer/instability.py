@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -165,11 +164,6 @@ class Instabilities:
         reported = np.sort(cell.support).tolist()
         return sorted(self._tied[key], key=lambda support: np.sort(support).tolist() != reported)
 
-    @cached_property
-    def _size(self) -> float:
-        """Return the scale of rounding errors of objectives: y'y for squared-error loss, 0 for other losses."""
-        return self.fits.rounding_scale
-
     def _interval(
         self, g: int, t: int, full: LossesOfRows, found: FloatArray, doubt: FloatArray
     ) -> tuple[float, float]:
@@ -212,7 +206,7 @@ class Instabilities:
 
     def _values(self, g: int, t: int) -> FloatArray:
         """(K,): upper bounds on the training objective of every optimum of a fold, tied ones included."""
-        return np.asarray(self.cells.value[g, t] * (1.0 + KEEP_RTOL) + ROWS_ROUNDING * self._size)
+        return np.asarray(self.cells.value[g, t] * (1.0 + KEEP_RTOL) + ROWS_ROUNDING * self.fits.rounding_scale)
 
     def _distances(self, g: int, t: int, full: Residuals, which: IntArray, value: FloatArray) -> FloatArray:
         """Bound the distances between the residuals of the models with and without a fold, on its training rows."""
@@ -243,7 +237,7 @@ class Instabilities:
 
     def _whatever(self, g: int, t: int, cell: BestSubset) -> float:
         """Bound the largest change if the best full-data model is not known either."""
-        top = cell.upper * (1.0 + KEEP_RTOL) + ROWS_ROUNDING * self._size
+        top = cell.upper * (1.0 + KEEP_RTOL) + ROWS_ROUNDING * self.fits.rounding_scale
         high = self._values(g, t) + self.cells.upper[g, t] + top
         return float(np.where(self.context.folds.scores_all_left_out, high, np.inf).max())
 
@@ -349,12 +343,9 @@ def stability_table(
         g, t = (int(i) for i in np.unravel_index(int(place), shape))
         if table.h_lower[g, t] >= least.max() or is_expired():
             break
-        interval = instabilities.pair_instability(g, t, best[g].by_size[taus[t]])
-        table.lower[g, t], table.upper[g, t] = (
-            interval.lower * instabilities.mean_factor,
-            interval.upper * instabilities.mean_factor,
-        )
-        table.nominal[g, t], table.known[g, t] = interval.nominal * instabilities.mean_factor, interval.known
+        interval, factor = instabilities.pair_instability(g, t, best[g].by_size[taus[t]]), instabilities.mean_factor
+        table.lower[g, t], table.upper[g, t] = interval.lower * factor, interval.upper * factor
+        table.nominal[g, t], table.known[g, t] = interval.nominal * factor, interval.known
         ends = [table.h_upper[g, t] + weight * (table.upper[g, t] if weight else 0.0) for weight in weights]
         least = np.minimum(least, ends)
     return table
@@ -391,11 +382,10 @@ class ChoiceByWeight:
         gammas, taus : arrays
             The grid.
         """
+        pairs, choices = [made.pair for made in self.by_weight], [made.stated for made in self.by_weight]
         models = tuple(
-            WeighedModel(made.stated.weight, float(gammas[g]), int(taus[t]), support, made.stated.proved)
-            for made, (g, t), support in zip(
-                self.by_weight, (made.pair for made in self.by_weight), supports, strict=True
-            )
+            WeighedModel(stated.weight, float(gammas[g]), int(taus[t]), support, stated.proved)
+            for (g, t), stated, support in zip(pairs, choices, supports, strict=True)
         )
         return replace(self, stated=replace(self.stated, models=models))
 
@@ -435,13 +425,9 @@ def choose_by_weight(
     chosen = choices[0]
     if not np.isfinite(chosen.nominal) or not np.isfinite(now.nominal[chosen.pair]):  # no models to report
         return None
-    stated = replace(chosen.stated, intervals=_rows(table))
+    intervals = map(InstabilityRow, table.lower.ravel().tolist(), table.upper.ravel().tolist())
+    stated = replace(chosen.stated, intervals=tuple(intervals))
     return replace(chosen, stated=stated, by_weight=choices if len(choices) > 1 else ())
-
-
-def _rows(table: StabilityTable) -> tuple[InstabilityRow, ...]:
-    pairs = zip(table.lower.ravel().tolist(), table.upper.ravel().tolist(), strict=True)
-    return tuple(InstabilityRow(low, high) for low, high in pairs)
 
 
 def stability_of_model(

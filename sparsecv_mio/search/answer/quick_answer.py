@@ -102,9 +102,8 @@ def find_quick_answer(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
     )  # fmt: skip
     has_moments = data.loss.is_quadratic and data.coefficient_bounds is None
     score = _SquaredFits(data, folds, gamma).score if has_moments else _score_by_rows
-    first_size = (
-        1 if is_large and time.monotonic() > until else LIKELY_SIZE
-    )  # few columns take less time, here and in the record
+    # few columns take less time, here and in the record
+    first_size = 1 if is_large and time.monotonic() > until else LIKELY_SIZE
     for done, t in enumerate(sorted(range(len(taus)), key=lambda t: abs(taus[t] - first_size))):
         if done and time.monotonic() > until:
             break

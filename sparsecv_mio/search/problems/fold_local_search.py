@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import product, takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +33,6 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import BLOCK_NUMBERS, STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.kernels import local_search
 from sparsecv_mio.kernels import local_search as kernel
 from sparsecv_mio.kernels.local_search import BETTER
 from sparsecv_mio.parallel import Clock, Hands, Moment, run_folds
@@ -84,8 +83,8 @@ class SearchStanding(NamedTuple):
     last: FoldPaths | None
 
 
-def _penalised_moments(problem: SparseProblem) -> local_search.PenalisedMoments:
-    return local_search.PenalisedMoments(problem.Q, problem.weight, problem.c, problem.yy)
+def _penalised_moments(problem: SparseProblem) -> kernel.PenalisedMoments:
+    return kernel.PenalisedMoments(problem.Q, problem.weight, problem.c, problem.yy)
 
 
 class LocalSearchOfFold:
@@ -126,11 +125,8 @@ class LocalSearchOfFold:
     def __init__(
         self, fold: int, whole: SparseProblem, lams: FloatArray, top: int, among: IntArray | None = None
     ) -> None:
-        reduced = (
-            eliminate_forced_columns(replace(whole, lam=float(lams[len(lams) // 2])))
-            if len(whole.forced)
-            else eliminate_forced_columns(whole)
-        )
+        at_middle = replace(whole, lam=float(lams[len(lams) // 2])) if len(whole.forced) else whole
+        reduced = eliminate_forced_columns(at_middle)
         problem = reduced.problem
         self.fold, self.whole, self.problem, self.lams, self.top = fold, whole, problem, lams, top
         self.part, self.choice = reduced, reduced.choice
@@ -144,7 +140,7 @@ class LocalSearchOfFold:
         self._kept_out: set[bytes] = set()  # supports each of whose columns was excluded in turn
 
     @property
-    def _moments(self) -> local_search.PenalisedMoments:
+    def _moments(self) -> kernel.PenalisedMoments:
         """Moments and penalty weights in the form that kernels need."""
         return _penalised_moments(self.problem)
 
@@ -160,7 +156,7 @@ class LocalSearchOfFold:
         """
         if not self.problem.q:  # every column is forced
             return
-        scratch = local_search.new_tableau(self.problem.q, self.top)
+        scratch = kernel.new_tableau(self.problem.q, self.top)
         visits, phase = np.array(list(order), dtype=np.int64), np.zeros(5, dtype=np.int64)
         while not kernel.sweep(scratch, self._moments, self.lams, self._kernel_supports, visits, phase, QUICK_WORK):
             if is_expired():
@@ -252,11 +248,9 @@ class LocalSearchOfFold:
         A support that was treated in this way before, at another gamma, is skipped.
         """
         problem = self.problem
-        scratch, saved = (local_search.new_tableau(problem.q, self.top) for _ in range(2))
-        moments, supports = (
-            kernel.penalise_moments(self._moments, self.lams[g]),
-            kernel.supports_at_gamma(self._kernel_supports, g),
-        )
+        scratch, saved = (kernel.new_tableau(problem.q, self.top) for _ in range(2))
+        moments = kernel.penalise_moments(self._moments, self.lams[g])
+        supports = kernel.supports_at_gamma(self._kernel_supports, g)
         for size in range(1, min(self.top, problem.q - 1) + 1):
             if is_expired():
                 return
@@ -305,9 +299,8 @@ class LocalSearchOfFold:
         FoldPaths
             Supports whose training objectives are nowhere larger than those of the last result.
         """
-        chosen = self._add_forced_columns(
-            self.select_supports(np.array(self.choice.sizes(taus.tolist()), dtype=np.int64))
-        )
+        sizes = np.array(self.choice.sizes(taus.tolist()), dtype=np.int64)
+        chosen = self._add_forced_columns(self.select_supports(sizes))
         objective, held_out = np.empty(chosen.shape[:2]), np.empty(chosen.shape[:2])
         n_columns = self.choice.n_columns(taus)
         kernel.score(_penalised_moments(self.whole), self.lams, chosen, n_columns, V, r, objective, held_out)
@@ -454,10 +447,8 @@ class LocalSearches:
     ) -> None:
         self.data, self.folds, self.threads, self.until, self.hands = data, folds, threads, until, hands
         largest = max(1, int(np.sqrt(STORE_BYTES / 8 / (len(grid.gammas) * folds.k))))
-        self.lams, self.taus = (
-            gamma_to_lam(grid.gammas),
-            np.minimum(grid.taus, data.choice.tau_of(min(data.q, largest))),
-        )
+        self.lams = gamma_to_lam(grid.gammas)
+        self.taus = np.minimum(grid.taus, data.choice.tau_of(min(data.q, largest)))
         self.top = largest_searched_size(self.taus, data)
         self.by_fold: dict[int, LocalSearchOfFold] = {}
         self.improved = False
@@ -510,14 +501,8 @@ class LocalSearches:
     def map_folds(self, work: Callable[[int, LocalSearchOfFold], FoldPaths]) -> Iterator[FoldPaths]:
         """Run `work` on the search of every fold, on threads, until the time is over."""
         self.improved = False
-
-        def waiting() -> Iterator[tuple[int, LocalSearchOfFold]]:
-            for item in sorted(self.by_fold.items()):
-                if self.has_expired():
-                    return
-                yield item
-
-        yield from run_folds(waiting(), work, min(self.threads, self.folds.k))
+        waiting = takewhile(lambda _: not self.has_expired(), sorted(self.by_fold.items()))
+        yield from run_folds(waiting, work, min(self.threads, self.folds.k))
 
     def gamma_order(self) -> list[int]:
         """Return the indices of the gammas in the order of a walk: from the middle up, down, and up again."""
@@ -647,9 +632,8 @@ def residuals(search: LocalSearchOfFold, rows: WeightedRows) -> FloatArray:
             refits += [(G // 2, np.delete(S, a)) for a in range(s)]
             dropped += s
     whole = search.whole
-    V, r = search.part.reduce_rows(
-        *rows.data.only(search.of_whole).about(slice(0, rows.data.n), whole.v_mean, whole.r_mean)
-    )
+    centred = rows.data.only(search.of_whole).about(slice(0, rows.data.n), whole.v_mean, whole.r_mean)
+    V, r = search.part.reduce_rows(*centred)
     out = np.broadcast_to(r, (len(refits), len(r))).copy()
     for row, (g, S) in zip(out, refits, strict=True):
         M = problem.Q[np.ix_(S, S)] + np.diag(search.lams[g] * problem.weight[S])
@@ -712,8 +696,7 @@ def pad_columns(size: int, columns: Sequence[int] | IntArray, q: int) -> IntArra
 def fold_batches(folds: FoldPlan, q: int) -> Iterator[list[int]]:
     """Yield the folds in groups whose (folds, columns) arrays stay small."""
     size = max(1, BLOCK_NUMBERS // max(q, 1))
-    for lo in range(0, folds.k, size):
-        yield list(range(lo, min(lo + size, folds.k)))
+    yield from (list(range(lo, min(lo + size, folds.k))) for lo in range(0, folds.k, size))
 
 
 def search_all_passes(
@@ -792,9 +775,8 @@ def _passes(searches: LocalSearches, seeds: Sequence[NDArray[np.integer]]) -> It
 def _quick(searches: LocalSearches, seeds: Sequence[NDArray[np.integer]]) -> Iterator[FoldPaths]:
     """Yield the first paths of every fold; they are computed even if the time is over."""
     data, folds = searches.data, searches.folds
-    starts = make_seed_table(
-        [np.setdiff1d(seed, data.forced) for seed in seeds] if len(data.forced) else seeds, searches.top
-    )
+    free = [np.setdiff1d(seed, data.forced) for seed in seeds] if len(data.forced) else seeds
+    starts = make_seed_table(free, searches.top)
 
     def work(fold: int, moments: TrainingMoments) -> FoldPaths:
         return searches.begin(LocalSearchOfFold(fold, moments.problem(data, 1.0), searches.lams, searches.top), starts)

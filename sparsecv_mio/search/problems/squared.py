@@ -254,9 +254,8 @@ class SquaredProblems(Problems):
         """Return the diagonal of the full-data relaxation, from which those of folds start; O(q^3) once."""
         with self._lock:
             if gamma not in self._diagonals:
-                form = (
-                    None if is_wide(self.context.data) else unit_diagonal(self.full_data.reduced_problem(gamma).problem)
-                )
+                problem = None if is_wide(self.context.data) else self.full_data.reduced_problem(gamma).problem
+                form = None if problem is None else unit_diagonal(problem)
                 self._diagonals[gamma] = None if form is None else form.diagonal
             return self._diagonals[gamma]
 

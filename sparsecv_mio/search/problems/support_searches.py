@@ -120,9 +120,8 @@ class FoldPasses:
             self._n_done += 1
         ahead = list(islice(self._passes, 1))  # exists once the pass before has ended; runs when it is iterated over
         self._passes = chain(ahead, self._passes)
-        supports = tuple(
-            self._collect_supports(paths, searches.by_fold[paths.fold]) for paths in sorted(last, key=_fold_index)
-        )
+        last.sort(key=lambda paths: paths.fold)
+        supports = tuple(self._collect_supports(paths, searches.by_fold[paths.fold]) for paths in last)
         is_over = not ahead or until.has_expired()
         if is_over:
             self.clear()
@@ -154,10 +153,6 @@ class FoldPasses:
             ]  # fmt: skip
         fold = ALL_ROWS if is_full else paths.fold
         return SupportsFound(fold, supports, paths.objective.copy(), upper, paths.held_out.copy())
-
-
-def _fold_index(paths: FoldPaths) -> int:
-    return paths.fold
 
 
 def bound_objectives(search: LocalSearchOfFold, g: int, supports: Sequence[IntArray]) -> FloatArray:
