@@ -361,10 +361,12 @@ def _describe_imputed_cells(data: Dataset | None) -> str:
 
 def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
     """Return the values of the template on the choice, its certificate, errors and fold models."""
-    stable, errors, model = record.stability, record.chosen_folds.error, set(record.predictor.coefficients)
+    stable, errors, coefficients = record.stability, record.chosen_folds.error, record.predictor.coefficients
     has_stopped = record_words.has_stopped_early(record)
     methods = record.baselines.methods if record.baselines else ()
     return {
+        "rising": [name for name, value in coefficients.items() if value > 0.0],
+        "falling": [name for name, value in coefficients.items() if value < 0.0],
         "weighed": stable.chosen if stable and stable.chosen and stable.chosen.weight else None,
         "reason": "the search ended without a proof" if has_stopped else record_tables.MEANING[record.status][1],
         "space": _use_symbols(record_words.search_space(record)), "has_wide_ties": record.has_wide_ties,
@@ -374,10 +376,10 @@ def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
         "baseline_lines": list(map(_use_symbols, certified_lines(record))),
         "baseline_papers": list(dict.fromkeys(BASELINE_PAPERS[one.method] for one in methods)),
         "other_terms": [
-            f"{quoted_name(name)} ({count:,})" for name, count in record.chosen_in().items() if name not in model
+            f"{quoted_name(name)} ({count:,})" for name, count in record.chosen_in().items() if name not in coefficients
         ],
         "measures": _list_measures(record, data), "fit": _fit_on_all_rows(record, data),
-        "separated": separation_lines(record, list(record.predictor.coefficients), data),
+        "separated": separation_lines(record, list(coefficients), data),
         "influential_fold": fold_name(record.folds.spec, data, stable.fold) if data is not None and stable else "",
         "selection_lines": list(map(_move_estimate, record_words.selection_lines(record))),
         "bounds": journal_numbers.describe_bounds, "outward": journal_numbers.round_outward,

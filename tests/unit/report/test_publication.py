@@ -629,4 +629,7 @@ def test_texts_have_paragraphs_on_data_model_choice_and_results(record: Record) 
     assert methods[-1].startswith("Computations used sparsecv-mio")
     assert results[0].startswith("The reported pair is") and results[1].startswith("The CV error of this pair")
     assert all(paragraph.endswith(".") for paragraph in (*methods, *results))
+    mixed = replace(record, coefficients={"a": 1.0, "b": 0.5, "c": -2.0}, support=("a", "b", "c"))
+    said = "The model of the table has positive coefficients for a, b and a negative coefficient for c."
+    assert said in make_publication(mixed).results
     assert made.to_markdown("p <0.001\nx<a> < b") == "p <0.001\n\nx\\<a\\> < b"
