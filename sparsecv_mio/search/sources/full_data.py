@@ -250,11 +250,12 @@ class FullDataTrees:
             step.sizes, step.warm_starts, step.node_limit, is_over, cutoffs, n_threads=step.n_threads
         )  # fmt: skip
         statements: list[Statement] = [FullDataBounds(step.gamma, found)]
-        if Capability.HOLD_OUT in problem.capabilities:
-            (tau,), support = step.pairs[1], found.by_size[step.sizes[0]].support
+        targets = zip(step.pairs[1], step.sizes, strict=True) if Capability.HOLD_OUT in problem.capabilities else ()
+        for t, size in targets:
+            support = found.by_size[size].support
             if not (step.is_known_in_folds and np.array_equal(np.sort(support), np.sort(step.warm_starts[0]))):
                 in_folds = problem.hold_out(support, is_expired)
-                statements.append(SupportInFolds(step.gamma, tau, support, *in_folds))
+                statements.append(SupportInFolds(step.gamma, t, support, *in_folds))
         # with a higher cutoff nodes give more
         is_final = found.finished and not np.isfinite(step.objective_cutoffs).any()
         is_finished = is_final or all(subset.complete for subset in found.by_size.values())

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engines import patch_all, planned
 from runs import new_run, to_end
 
 from sparsecv_mio.data.dataset import Dataset
@@ -22,6 +23,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.search import grid_search
+from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.problems.protocol import (
     Capability,
     Enclosed,
@@ -236,6 +238,23 @@ CASES = [  # each subset with folds of one kind; the slow suite takes both
 
 @pytest.mark.parametrize(("can", "spec"), CASES)
 def test_the_loop_solves_an_invented_problem(can: Capability, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    weighs_held_out = Capability.WEIGHTED_RELAXATIONS in can and Capability.SHARED_TREE not in can
+    assert check_search(can, spec, monkeypatch).plan.weighs_held_out == weighs_held_out
+
+
+@pytest.mark.parametrize("orders", [("together",), ("first_supports", "together"), ("first_supports", "by_size")])
+@pytest.mark.parametrize("can", [can for can in SUBSETS if Capability.SHARED_TREE | Capability.HOLD_OUT in can][::3])
+def test_the_orders_of_shared_trees_solve_it_too(
+    orders: tuple[str, ...], can: Capability, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short_trees = {"first_full_nodes": 2, "first_node_limit": 2, "look_nodes": 2, "cheap_nodes": 0}
+    looks = {"bounds_before_trees": True, "looks_first": True, "searches_all_folds": Capability.FOLD_SEARCHES in can}
+    patch_all(monkeypatch, [planned(orders=orders, **short_trees, **looks)])
+    assert check_search(can, "3", monkeypatch).plan.orders == orders
+
+
+def check_search(can: Capability, spec: str, monkeypatch: pytest.MonkeyPatch) -> GridSearch:
+    """Compare the answer and all bounds of a search with enumeration; return the search."""
     case = Case(can.value % 8, spec)
     dataset, folds = data_of(case)
     data = standardize(dataset, "none", "none")
@@ -248,7 +267,7 @@ def test_the_loop_solves_an_invented_problem(can: Capability, spec: str, monkeyp
     monkeypatch.setattr(grid_search, "make_problems", make)
     search = to_end(new_run(data, folds, Grid.of(GAMMAS, [1, 2, 3], P), gap=1e-6))
     sums, bounds = truth(made[-1]), search.state.bounds()
-    assert search.plan.weighs_held_out == (Capability.WEIGHTED_RELAXATIONS in can and Capability.SHARED_TREE not in can)
     assert search.state.is_certified(), can
     assert sums[search.state.reported_pair()] == pytest.approx(sums.min(), rel=1e-6)
     assert (bounds.lower <= sums * (1.0 + 1e-8)).all() and (sums <= bounds.upper * (1.0 + 1e-8)).all()
+    return search
