@@ -3,8 +3,8 @@
 A *source of bounds* is a method that narrows the intervals of subproblems (tau, gamma, fold), such as a relaxation or a
 branch-and-bound tree. Each source has an account for its costs and gains, under the name of the source. The
 mixed-integer problems (MIOs) of a backend have another account. The cost and gain of a source are the changes in the
-totals of the search while the source works (`Accounts.of`). All other work has the account `OTHER_WORK`, so that the
-seconds of all accounts add up to the seconds of the run.
+totals of the search while the source works (`Accounts.turn_to`). All other work has the account `OTHER_WORK`, so that
+the seconds of all accounts add up to the seconds of the run.
 
 Work is counted in nodes of branch-and-bound trees and in *problems*. The two counts are reproducible if the search runs
 on one thread without a time limit. A problem is a ridge problem on the training rows of a fold, or on the full data, at
@@ -197,16 +197,10 @@ class Accounts:
 
     def _standing(self, excluded_before: BoolArray) -> _Standing:
         """Return the state of the subproblems, with some pairs already excluded by bound."""
-        state, cells = self.state, self.state.cells
-        lower, upper, _ = cells.sums()
-        best = np.unravel_index(int(upper.argmin()), upper.shape)
-        ceiling, gap, is_excluded = float(upper[best]), 1.0, excluded_before
-        if np.isfinite(ceiling):
-            gap = max(1.0 - float(lower.min()) / ceiling, 0.0) if ceiling > 0.0 else 0.0
-            excluded_now = lower >= ceiling * (1.0 - state.context.gap)
-            excluded_now[best] = False
-            is_excluded = excluded_before | excluded_now
-        return _Standing(cells.decided.sum(axis=2), gap, is_excluded)
+        now, gap = self.state.bounds(), 1.0
+        if np.isfinite(now.ceiling):
+            gap = max(1.0 - now.floor / now.ceiling, 0.0) if now.ceiling > 0.0 else 0.0
+        return _Standing(now.n_solved_folds, gap, excluded_before | now.excluded(self.state.context.gap))
 
     def _note(self, source: str, gap: float) -> None:
         """Extend the last step of the course or append one; of too many steps remove that with the smallest fall."""

@@ -200,11 +200,7 @@ def measure_progress(state: SearchState, mios: int, stage: str = "") -> Progress
     now, cells, context = state.bounds(), state.cells, state.context
     grid, unit = context.grid, context.cv_error_factor
     final = cells.final.sum(axis=(0, 2))
-    pruned = np.zeros_like(final)
-    if np.isfinite(now.ceiling):
-        out = now.lower >= now.ceiling * (1.0 - context.gap)
-        out[now.best] = False
-        pruned = (~cells.final & out[:, :, None]).sum(axis=(0, 2))
+    pruned = (~cells.final & now.excluded(context.gap)[:, :, None]).sum(axis=(0, 2))
     lower, upper = now.lower.min(axis=0) * unit, now.upper.min(axis=0) * unit
     each = len(grid.gammas) * context.folds.k
     errors_found, open_pairs = now.complete_estimates * unit, now.n_solved_folds < context.folds.k

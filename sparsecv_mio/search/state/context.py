@@ -303,15 +303,8 @@ class SearchState:
 
     def unexcluded_subproblems(self) -> BoolArray:
         """(G, T, K): open subproblems of the pairs that are not excluded; with a gap of 0 all open subproblems."""
-        subproblems = self.open
         gap = self.context.gap
-        if gap > 0.0:
-            now = self.bounds()
-            if np.isfinite(now.ceiling):
-                is_excluded = now.lower >= now.ceiling * (1.0 - gap)
-                is_excluded[now.best] = False
-                subproblems &= ~is_excluded[:, :, None]
-        return subproblems
+        return self.open & ~self.bounds().excluded(gap)[:, :, None] if gap > 0.0 else self.open
 
     def reported_pair(self) -> tuple[int, int]:
         """Return the indices of the pair to report in the present state."""

@@ -210,6 +210,18 @@ class PairBounds:
         alike = self.ceiling - float(self.upper.min()) if np.isfinite(self.ceiling) else 0.0
         return tie, rounding + alike + 1e-14 * size
 
+    def excluded(self, gap: float) -> BoolArray:
+        """(G, T): True for pairs that bounds exclude, because `best` is at least as good up to the gap.
+
+        Parameters
+        ----------
+        gap : float
+            Relative gap of the certified choice.
+        """
+        is_excluded = np.isfinite(self.ceiling) & (self.lower >= self.ceiling * (1.0 - gap))
+        is_excluded[self.best] = False
+        return is_excluded
+
     def is_certified(self, gap: float) -> bool:
         """Return True if `upper - lower <= gap * upper + tie_width + allowance`, and only ties prevent a smaller width.
 
