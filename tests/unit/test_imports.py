@@ -29,9 +29,9 @@ GROUND = {
 }  # fmt: skip
 DATA = GROUND | {"data"}
 PROBLEM = DATA | {"problem"}
-FORMULATION = PROBLEM | {"formulation"}
-BOUNDS = FORMULATION | {"bounds", "trees"}
-SEARCH = BOUNDS | {"search", "certificate"}
+BOUNDS = PROBLEM | {"bounds", "trees"}
+FORMULATION = BOUNDS | {"formulation"}
+SEARCH = FORMULATION | {"search", "certificate"}
 FITS = SEARCH | {"fits", "near", "warmup"}
 REPORT = FITS | {"report", "inference"}
 INTERFACE = REPORT | {"proofs", "cli"}
@@ -62,11 +62,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         f"certificate.{part}": GROUND | {f"data.{x}" for x in ("dataset", "number_format", "reading_options")}
         for part in RECORDS
     },
-    "formulation": PROBLEM,
-    "formulation.backends.native": PROBLEM | {"trees"},
-    "formulation.near_ties": PROBLEM | {"bounds", "kernels", "trees"},
     "trees": PROBLEM | {"kernels"},
-    "bounds": FORMULATION | {"kernels", "trees"},
+    "bounds": PROBLEM | {"kernels", "trees"},
+    "formulation": BOUNDS,
+    "formulation.near_ties": BOUNDS | {"kernels"},
     "search": SEARCH | {"kernels"},
     "fits": SEARCH,
     "near": SEARCH | {"kernels", "fits"},
