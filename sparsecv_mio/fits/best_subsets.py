@@ -283,13 +283,13 @@ def best_subsets(
     return with_surface(record, search.data, every, grid.taus.tolist(), clock)
 
 
-Cells = dict[tuple[int, int], BestSubset]  # by index of gamma and by tau
+Subsets = dict[tuple[int, int], BestSubset]  # by index of gamma and by tau
 
 
 class _Row(NamedTuple):
     """A row of the record, its subset, and True if its fit is a quick one."""
 
-    cell: BestSubset
+    subset: BestSubset
     row: PathRow
     quick: bool
 
@@ -314,7 +314,7 @@ class PathSearch:
 
     Attributes
     ----------
-    cells : dict of (int, int) to BestSubset
+    subsets : dict of (int, int) to BestSubset
         Results by index of gamma and by tau.
     nodes : int
         Number of nodes of all trees.
@@ -325,7 +325,7 @@ class PathSearch:
     ) -> None:
         self.dataset, self.grid, self.options = dataset, grid, options
         self.clock, self.progress = clock, progress
-        self.cells: dict[tuple[int, int], BestSubset] = {}
+        self.subsets: dict[tuple[int, int], BestSubset] = {}
         self.nodes = 0
         self._data: StandardData | None = None
         self._quick: dict[int, IntArray] = {}  # supports by forward selection, once they were needed
@@ -399,16 +399,16 @@ class PathSearch:
             If the data are not yet in standard coordinates.
         """
         data, clock = self.data, self.clock
-        if len(self.cells) < self.pairs:
+        if len(self.subsets) < self.pairs:
             self.prepare(clock.began)
-        cells, gammas, taus = self._complete_results(), self.grid.gammas.tolist(), self.grid.taus.tolist()
+        subsets, gammas, taus = self._complete_results(), self.grid.gammas.tolist(), self.grid.taus.tolist()
         if clock.limit is not None and problem is None:
-            self._fit_rows(cells, None, True, clock.make_late_check(), check_wanted)
-        self._fit_rows(cells, problem, False, clock.is_over, check_wanted)
-        self._fit_rows(cells, problem, True, clock.make_late_check(), check_wanted)
-        rows = [row for g in range(len(gammas)) for row in self._path_rows(g, cells)]
+            self._fit_rows(subsets, None, True, clock.make_late_check(), check_wanted)
+        self._fit_rows(subsets, problem, False, clock.is_over, check_wanted)
+        self._fit_rows(subsets, problem, True, clock.make_late_check(), check_wanted)
+        rows = [row for g in range(len(gammas)) for row in self._path_rows(g, subsets)]
         done = all(row.proved for row in rows)
-        options, branched = self.options, sum(cell.branched for cell in cells.values())
+        options, branched = self.options, sum(subset.branched for subset in subsets.values())
         read = drop_fold_wording(data.warnings)
         return PathRecord(
             schema=PATH_SCHEMA,
@@ -423,15 +423,15 @@ class PathSearch:
 
     def _complete_results(self) -> dict[tuple[int, int], BestSubset]:
         """Return the results, with a support by forward selection for pairs without a result."""
-        cells = dict(self.cells)
+        subsets = dict(self.subsets)
         for g, tau in product(range(len(self.grid.gammas)), self._quick):
-            if (g, tau) not in cells:
+            if (g, tau) not in subsets:
                 at_hand = self._rows.get((g, tau))
-                cells[g, tau] = at_hand.cell if at_hand else BestSubset.from_bounds(tau, self._quick[tau])
-        return cells
+                subsets[g, tau] = at_hand.subset if at_hand else BestSubset.from_bounds(tau, self._quick[tau])
+        return subsets
 
     def _fit_rows(
-        self, cells: Cells, problem: SparseProblem | None, quick: bool, is_expired: Callable[[], bool],
+        self, subsets: Subsets, problem: SparseProblem | None, quick: bool, is_expired: Callable[[], bool],
         check_wanted: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         """Fit the missing rows of the record; quick fits of the smallest size are made after the time limit, too.
@@ -441,29 +441,31 @@ class PathSearch:
         data, smallest = self.data, int(self.grid.taus.min())
         fast = (
             quick
-            and len(cells) * make_answer_fits(data).count_numbers(data.choice.n_columns(int(self.grid.taus.max())))
+            and len(subsets) * make_answer_fits(data).count_numbers(data.choice.n_columns(int(self.grid.taus.max())))
             > LITTLE_WORK
         )
-        for (g, tau), cell in sorted(cells.items(), key=lambda item: (item[0][1] != smallest, not item[1].complete)):
+        for (g, tau), subset in sorted(
+            subsets.items(), key=lambda item: (item[0][1] != smallest, not item[1].complete)
+        ):
             check_wanted()
             made = self._rows.get((g, tau))
-            if made is not None and made.cell is cell and (quick or not made.quick):
+            if made is not None and made.subset is subset and (quick or not made.quick):
                 continue
             if is_expired() and not (quick and tau == smallest and made is None):
                 continue
             gamma = float(self.grid.gammas[g])
             at_gamma = problem.with_gamma(gamma) if problem is not None else None
-            row = fitted_row(data, gamma, at_gamma, cell, self.options.gap, fast)
-            self._rows[g, tau] = _Row(cell, row, fast)
+            row = fitted_row(data, gamma, at_gamma, subset, self.options.gap, fast)
+            self._rows[g, tau] = _Row(subset, row, fast)
 
-    def _path_rows(self, g: int, cells: Cells) -> list[PathRow]:
+    def _path_rows(self, g: int, subsets: Subsets) -> list[PathRow]:
         """Return the rows of a gamma; a size without a fit gets the fit of a smaller size."""
         rows: list[PathRow] = []
         for tau in self.grid.taus.tolist():
-            made, cell = self._rows.get((g, tau)), cells[g, tau]
+            made, subset = self._rows.get((g, tau)), subsets[g, tau]
             row = made.row if made is not None else min(rows, key=lambda row: row.objective)
-            if made is None or made.cell is not cell:
-                lower = max(row.lower if made is not None else 0.0, cell.lower * self.data.loss_unit)
+            if made is None or made.subset is not subset:
+                lower = max(row.lower if made is not None else 0.0, subset.lower * self.data.loss_unit)
                 row = replace(row, tau=tau, lower=min(lower, row.objective), proved=False)
             rows.append(row)
         return rows
@@ -482,9 +484,9 @@ class PathSearch:
                 if self.clock.has_expired():
                     return
                 solved = whole.solve_size(tau, UNLIMITED)
-                self.cells[g, tau] = solved.by_size[tau]
+                self.subsets[g, tau] = solved.by_size[tau]
                 self.nodes += solved.nodes
-                self._report(len(self.cells))
+                self._report(len(self.subsets))
 
     def _rounds(self, fits: AnswerFits) -> None:
         """Process every open size in rounds of growing effort."""
@@ -503,13 +505,13 @@ class PathSearch:
         for g in sorted(left, key=lambda g: -self.grid.gammas[g]):
             if self.clock.has_expired():
                 return
-            mine = [self.cells[g, t].support for t in left[g] if (g, t) in self.cells]
+            mine = [self.subsets[g, t].support for t in left[g] if (g, t) in self.subsets]
             gamma = float(self.grid.gammas[g])
             result = fits.solve(gamma, left[g], starts + mine, node_limit, self.clock.has_expired)
-            starts = [cell.support for cell in result.by_size.values()]
+            starts = [subset.support for subset in result.by_size.values()]
             self.nodes += result.nodes
-            self.cells.update({(g, t): cell for t, cell in result.by_size.items()})
-            left[g] = [] if result.finished else [t for t in left[g] if not self.cells[g, t].complete]
+            self.subsets.update({(g, t): subset for t, subset in result.by_size.items()})
+            left[g] = [] if result.finished else [t for t in left[g] if not self.subsets[g, t].complete]
             self._report(self.pairs - sum(len(taus) for taus in left.values()))
 
     def _report(self, done: int) -> None:

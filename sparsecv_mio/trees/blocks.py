@@ -211,7 +211,7 @@ class BlockNodes:
 
 
 class ChosenBlocks(NamedTuple):
-    """Blocks of columns in the form that `gathered` returns, and the blocks of W in the units of the problem."""
+    """Blocks of columns in the form that `gather_blocks` returns, and the blocks of W in the units of the problem."""
 
     member: IntArray
     W: FloatArray

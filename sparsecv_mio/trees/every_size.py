@@ -205,7 +205,7 @@ class SizeResults:
             self.lower[size] = max(float(room.lower[near].min()), 0.0)
             self.close(size, [(masks[r], float(room.values[near[r]])) for r in np.flatnonzero(is_first)])
 
-    def cell(self, tau: int) -> BestSubset:
+    def subset(self, tau: int) -> BestSubset:
         """Return the best support of tau features and its bounds."""
         form = self.form
         size = min(tau, form.m)
@@ -492,8 +492,8 @@ class _PathSolver:
             self.results.sizes = sorted({*self.results.sizes, *open_sizes})
         if self._resumes:
             self._store_trees()
-        cells = {tau: self.results.cell(tau) for tau in self.results.taus}
-        return BestSubsets(cells, self.nodes, all(s in self.results.done for s in self.results.sizes), self.reused)
+        subsets = {tau: self.results.subset(tau) for tau in self.results.taus}
+        return BestSubsets(subsets, self.nodes, all(s in self.results.done for s in self.results.sizes), self.reused)
 
     def _store_trees(self) -> None:
         """Store unfinished trees for the next call, trees of this call first, then smaller sizes first."""
@@ -569,15 +569,15 @@ class _PathSolver:
         """Solve a size on columns of the normal form that contain every support of the size within the cutoff."""
         ends = None if self.ends is None else self.ends[self.form.columns[left]]
         result = self._on_part(size, left, self.node_limit, ends, float(self.results.cutoffs[size]))
-        cell = result.by_size[size]
+        subset = result.by_size[size]
         self.nodes += result.nodes
         self.reused += result.reused
-        self.results.raise_lower(size, cell.lower)
-        if cell.branched:
+        self.results.raise_lower(size, subset.lower)
+        if subset.branched:
             self.results.branched.add(size)
-        supports = [(self.results.make_mask(left[s]), v) for s, v in zip(cell.candidates, cell.values, strict=True)]
-        self.results.offer(size, cell.upper, self.results.make_mask(left[cell.support]))
-        if cell.complete:
+        supports = [(self.results.make_mask(left[s]), v) for s, v in zip(subset.candidates, subset.values, strict=True)]
+        self.results.offer(size, subset.upper, self.results.make_mask(left[subset.support]))
+        if subset.complete:
             self.results.close(size, supports)
         elif result.finished:
             self.results.done[size] = False

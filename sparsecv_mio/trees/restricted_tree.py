@@ -140,16 +140,16 @@ def solve_with_constraints(
             return solved
     node_limit = node_limit if form.is_trusted else min(node_limit, MOST_TRIED)
     supports = list(warm_starts)
-    cells, nodes, ended = {}, 0, True
+    subsets, nodes, ended = {}, 0, True
     for tau in taus:
         tree = RestrictedTree(form, Family(problem.q, tau, constraints), constraints, wrong_signs)
         for support in supports:
             tree.offer(support)
         tree.process_nodes(node_limit, is_expired)
-        cells[tau], nodes = tree.cell(), nodes + tree.nodes
+        subsets[tau], nodes = tree.subset(), nodes + tree.nodes
         ended &= tree.is_finished
-        supports.append(cells[tau].support)
-    return BestSubsets(cells, nodes, ended)
+        supports.append(subsets[tau].support)
+    return BestSubsets(subsets, nodes, ended)
 
 
 def can_solve_sizes_together(q: int, constraints: SideConstraints) -> bool:
@@ -174,7 +174,7 @@ def _solve_sizes(
     tree.process_nodes(supports, node_limit * len(taus), is_expired)
     if tree.depth < -1 or tree.can_hide_signs(float(tree.found.best[min(max(taus), len(at))])):
         return None
-    return BestSubsets(tree.cells(taus), tree.nodes, tree.depth < 0)
+    return BestSubsets(tree.subsets(taus), tree.nodes, tree.depth < 0)
 
 
 class BoundedSizes:
@@ -253,9 +253,9 @@ class BoundedSizes:
         return [(float(self.found.value[i]), int((masks[i] | inside).sum()), self.at[masks[i]])
                 for i in reversed(places)]  # fmt: skip
 
-    def cells(self, taus: Sequence[int]) -> dict[int, BestSubset]:
+    def subsets(self, taus: Sequence[int]) -> dict[int, BestSubset]:
         """Return the result of each size."""
-        form, found, cells = self.form, self.found, dict[int, BestSubset]()
+        form, found, subsets = self.form, self.found, dict[int, BestSubset]()
         lower = bounded_tree.bound_open_supports(self.problem, self.levels, self.depth)
         kept = self.supports()
         for tau in taus:
@@ -266,7 +266,7 @@ class BoundedSizes:
             least = min(upper, float(lower[size]), goal)  # a cutoff that is reached is stated in full
             low = upper - margin if complete else (least - form.slack) / (1.0 + form.keep)
             some = [(value, form.columns[support]) for value, count, support in kept if value <= bar and count <= size]
-            cells[tau] = BestSubset(
+            subsets[tau] = BestSubset(
                 tau=tau,
                 support=some[0][1],
                 lower=max(low, 0.0),
@@ -277,7 +277,7 @@ class BoundedSizes:
                 complete=complete,
                 branched=self.nodes > 1,
             )
-        return cells
+        return subsets
 
 
 class RestrictedTree:
@@ -603,7 +603,7 @@ class RestrictedTree:
         fraction = np.minimum(point.z[at], 1.0 - point.z[at])
         return int(columns[np.lexsort((-point.cost[at], -fraction))[0]])
 
-    def cell(self) -> BestSubset:
+    def subset(self) -> BestSubset:
         """Return the best support and its bounds."""
         margin = max(self.bar - self.upper, 0.0) if np.isfinite(self.upper) else 0.0
         closed = not (self.open and self.open.smallest_bound <= self.bar or self.has_overflow)

@@ -95,8 +95,8 @@ class BestSubsets:
 
     def merge(self, other: BestSubsets) -> BestSubsets:
         """Return the combination with another result for some of the sizes."""
-        cells = self.by_size | {tau: self.by_size[tau].merge(cell) for tau, cell in other.by_size.items()}
-        return BestSubsets(cells, self.nodes + other.nodes, all(cell.complete for cell in cells.values()))
+        subsets = self.by_size | {tau: self.by_size[tau].merge(subset) for tau, subset in other.by_size.items()}
+        return BestSubsets(subsets, self.nodes + other.nodes, all(subset.complete for subset in subsets.values()))
 
     def add_forced_columns(
         self, size: Callable[[int], int], whole: Callable[[IntArray], IntArray], taus: Sequence[int]
@@ -112,12 +112,20 @@ class BestSubsets:
         """
         cells = {}
         for tau in taus:
-            cell = self.by_size[size(tau)]
-            candidates = tuple(whole(candidate) for candidate in cell.candidates)
-            first = len(candidates) > 0 and cell.candidates[0].tobytes() == cell.support.tobytes()
-            support = candidates[0] if first else whole(cell.support)
+            subset = self.by_size[size(tau)]
+            candidates = tuple(whole(candidate) for candidate in subset.candidates)
+            first = len(candidates) > 0 and subset.candidates[0].tobytes() == subset.support.tobytes()
+            support = candidates[0] if first else whole(subset.support)
             cells[tau] = BestSubset(
-                tau, support, cell.lower, cell.upper, candidates, cell.values, cell.margin, cell.complete, cell.branched
+                tau,
+                support,
+                subset.lower,
+                subset.upper,
+                candidates,
+                subset.values,
+                subset.margin,
+                subset.complete,
+                subset.branched,
             )
         return BestSubsets(cells, self.nodes, self.finished, self.reused)
 

@@ -149,11 +149,11 @@ def fits_of_pairs(snapshot: Snapshot, wanted: IntArray) -> dict[int, PairFit]:
     data, gammas, taus = context.data, context.grid.gammas, context.grid.taus
     for i in wanted[wanted < len(gammas) * len(taus)].tolist():
         g, t = divmod(i, len(taus))
-        cell, gamma = snapshot.best[g].by_size[int(taus[t])], float(gammas[g])
-        alone = replace(cell, candidates=())
+        subset, gamma = snapshot.best[g].by_size[int(taus[t])], float(gammas[g])
+        alone = replace(subset, candidates=())
         quick = fits.is_double_enough(int(taus[t]))
         row = fitted_row(data, gamma, None, alone, context.gap, quick)
-        fits_made[i] = PairFit(row.support, row.coefficients, row.intercept, cell.complete or row.proved)
+        fits_made[i] = PairFit(row.support, row.coefficients, row.intercept, subset.complete or row.proved)
     whole = wanted[wanted >= len(gammas) * len(taus)]
     features = data.features_of(np.arange(data.q))
     models = fits.fits_of_all_columns(gammas[whole - len(gammas) * len(taus)])
@@ -217,7 +217,7 @@ class Projection:
     def __init__(self, data: StandardData, mean: MeanModel, allowed: float, most: int) -> None:
         place = {name: j for j, name in enumerate(data.names)}
         aim = approximate_by_squares(data.dataset, data.loss, mean.predictions(data.dataset))
-        self.allowed, self.cells, total = allowed, dict[int, BestSubset](), data.dataset.weight_of(slice(0, data.n))
+        self.allowed, self.subsets, total = allowed, dict[int, BestSubset](), data.dataset.weight_of(slice(0, data.n))
         self.intercept = None if len(data.forced) else _intercept_alone(aim, data.intercept, allowed * total)
         if self.intercept is not None:
             return
@@ -245,14 +245,14 @@ class Projection:
         return near[0] if near else self.sizes[-1]
 
     def _projection_error(self, size: int) -> float:
-        if size not in self.cells:
+        if size not in self.subsets:
             return np.inf
-        cell = self.cells[size]
-        if self.problem is None or cell.upper > MOMENTS_RTOL * self.problem.yy:
-            return cell.upper * self.per_row
-        key = tuple(cell.support.tolist())  # the moments have lost all digits, so the rows give the loss
+        subset = self.subsets[size]
+        if self.problem is None or subset.upper > MOMENTS_RTOL * self.problem.yy:
+            return subset.upper * self.per_row
+        key = tuple(subset.support.tolist())  # the moments have lost all digits, so the rows give the loss
         if key not in self._refitted:
-            made = refit_squares(self.data, slice(0, self.data.n), cell.support, AVERAGE_GAMMA)
+            made = refit_squares(self.data, slice(0, self.data.n), subset.support, AVERAGE_GAMMA)
             self._refitted[key] = made.objective + made.objective_error
         return self._refitted[key] * self.per_row
 
@@ -294,29 +294,29 @@ class Projection:
         fit = fit_from_moments(problem, [support])
         upper = float(fit.value[0] + fit.value_error[0])
         if np.isfinite(upper):
-            self.cells[size] = BestSubset.from_bounds(size, support, upper)
+            self.subsets[size] = BestSubset.from_bounds(size, support, upper)
 
     def _solve(self, sizes: list[int], node_limit: int, is_expired: Callable[[], bool]) -> None:
         """Store the bounds of the trees of some sizes; sizes that are solved are not repeated."""
-        unsolved = [size for size in sizes if size not in self.cells or not self.cells[size].complete]
+        unsolved = [size for size in sizes if size not in self.subsets or not self.subsets[size].complete]
         if not unsolved:
             return
-        starts = [*self.seeds, *(cell.support for cell in self.cells.values())]
+        starts = [*self.seeds, *(subset.support for subset in self.subsets.values())]
         solved = solve_all_rows(self.data, AVERAGE_GAMMA, self.problem, unsolved, starts, node_limit, is_expired)
-        for size, cell in solved.by_size.items():
-            old = self.cells.get(size)
-            if old is not None and not cell.complete:
-                better = cell if cell.upper <= old.upper else old
-                cell = replace(better, lower=max(old.lower, cell.lower))
-            self.cells[size] = cell
+        for size, subset in solved.by_size.items():
+            old = self.subsets.get(size)
+            if old is not None and not subset.complete:
+                better = subset if subset.upper <= old.upper else old
+                subset = replace(better, lower=max(old.lower, subset.lower))
+            self.subsets[size] = subset
 
     def model(self) -> tuple[PathRow, float | None]:
         """Return the model, and a lower bound on the objective of every smaller model."""
         if self.intercept is not None:
             return self.intercept, None
         size, unit = self.size(), self.data.loss_unit
-        row = fitted_row(self.data, AVERAGE_GAMMA, self.problem, self.cells[size], AVERAGE_GAP)
-        return row, self.cells[size - 1].lower * unit if size > self.sizes[0] else None
+        row = fitted_row(self.data, AVERAGE_GAMMA, self.problem, self.subsets[size], AVERAGE_GAP)
+        return row, self.subsets[size - 1].lower * unit if size > self.sizes[0] else None
 
 
 def _intercept_alone(aim: Dataset, intercept: Intercept, allowed: float) -> PathRow | None:

@@ -99,37 +99,37 @@ class Instabilities:
         data = self.context.data
         return data.loss_unit / data.dataset.weight_of(slice(0, data.n))
 
-    def pair_instability(self, g: int, t: int, cell: BestSubset) -> PairInstability:
+    def pair_instability(self, g: int, t: int, subset: BestSubset) -> PairInstability:
         """Return the instability of a pair.
 
         Parameters
         ----------
         g, t : int
             Indices of gamma and tau.
-        cell : BestSubset
+        subset : BestSubset
             Best subset of the full data at the pair.
         """
         cells = self.cells
         key = b"".join(
             array[g, t].tobytes() for array in (cells.support, cells.decided, cells.lower, cells.upper, cells.value)
-        ) + np.sort(cell.support).tobytes() + bytes([cell.complete])  # fmt: skip
+        ) + np.sort(subset.support).tobytes() + bytes([subset.complete])  # fmt: skip
         if self._known.get((g, t), (b"",))[0] != key:
-            self._known[g, t] = key, self._compute(g, t, cell)
+            self._known[g, t] = key, self._compute(g, t, subset)
         return self._known[g, t][1]
 
-    def _compute(self, g: int, t: int, cell: BestSubset) -> PairInstability:
+    def _compute(self, g: int, t: int, subset: BestSubset) -> PairInstability:
         if not np.isfinite(self.cells.nominal[g, t]).all():
             return UNKNOWN
         context, cells = self.context, self.cells
         gamma = float(context.grid.gammas[g])
-        tied = self._best_models(gamma, cell)
-        complete = cell.complete and len(tied) <= MOST_REFITTED
+        tied = self._best_models(gamma, subset)
+        complete = subset.complete and len(tied) <= MOST_REFITTED
         nothing = [np.zeros(0, dtype=np.int64)]
         full = [self.fits.fit_without_rows(support, gamma, nothing) for support in (tied if complete else tied[:1])]
         changes, doubt = self._changes(gamma, cells.support[g, t], full)
         worst = int(np.argmax(changes[0]))
         shown = float(changes[0, worst])
-        ends = [(0.0, self._whatever(g, t, cell))]
+        ends = [(0.0, self._whatever(g, t, subset))]
         if complete:
             ends = [self._interval(g, t, *values) for values in zip(full, changes, doubt, strict=True)]
         complete_folds = complete and bool(cells.decided[g, t].all())
@@ -148,12 +148,12 @@ class Instabilities:
                     changes[place, which], doubt[place, which] = refitted.changes(residuals)
         return changes, doubt
 
-    def _best_models(self, gamma: float, cell: BestSubset) -> list[IntArray]:
+    def _best_models(self, gamma: float, subset: BestSubset) -> list[IntArray]:
         """Return the full-data supports that are tied for the optimum, the reported one first."""
-        listed = list(cell.candidates) if cell.complete else []
+        listed = list(subset.candidates) if subset.complete else []
         if len(listed) < 2:
-            return listed or [cell.support]
-        key = (cell.tau, np.float64(gamma).tobytes())
+            return listed or [subset.support]
+        key = (subset.tau, np.float64(gamma).tobytes())
         if key not in self._tied:
             data = self.context.data
             fits = [refit_rows(data, slice(0, data.n), support, gamma) for support in listed]
@@ -161,7 +161,7 @@ class Instabilities:
             top = best.objective * (1.0 + TIE_RTOL) + best.objective_error
             tied = [fit for fit in fits if fit.objective - fit.objective_error <= top]
             self._tied[key] = [fit.support for fit in sorted(tied, key=lambda fit: fit.objective)]
-        reported = np.sort(cell.support).tolist()
+        reported = np.sort(subset.support).tolist()
         return sorted(self._tied[key], key=lambda support: np.sort(support).tolist() != reported)
 
     def _interval(
@@ -235,9 +235,9 @@ class Instabilities:
         distance = np.hypot(distance, np.abs(mean) * np.sqrt(along)) + full.doubt.max() * np.sqrt(data.n)
         return np.where(needs_own_centres(data, [self.left_out[fold] for fold in which]), np.inf, distance)
 
-    def _whatever(self, g: int, t: int, cell: BestSubset) -> float:
+    def _whatever(self, g: int, t: int, subset: BestSubset) -> float:
         """Bound the largest change if the best full-data model is not known either."""
-        top = cell.upper * (1.0 + KEEP_RTOL) + ROWS_ROUNDING * self.fits.rounding_scale
+        top = subset.upper * (1.0 + KEEP_RTOL) + ROWS_ROUNDING * self.fits.rounding_scale
         high = self._values(g, t) + self.cells.upper[g, t] + top
         return float(np.where(self.context.folds.scores_all_left_out, high, np.inf).max())
 
@@ -434,7 +434,7 @@ def stability_of_model(
     context: Context,
     cells: CellTable,
     pair: Pair,
-    cell: BestSubset,
+    subset: BestSubset,
     is_proved: bool,
     choice: ChoiceByWeight | None,
     known: Known,
@@ -449,7 +449,7 @@ def stability_of_model(
         Table of subproblems.
     pair : tuple of (int, int)
         Indices of gamma and tau.
-    cell : BestSubset
+    subset : BestSubset
         Best subset of the full data at the pair.
     is_proved : bool
         True if the objective of this subset is proved to be the smallest; otherwise the instability is an estimate.
@@ -458,11 +458,11 @@ def stability_of_model(
     known : dict
         Instabilities that were computed before.
     """
-    quick = instability_cost(context, cell.tau) <= QUICK_WORK
+    quick = instability_cost(context, subset.tau) <= QUICK_WORK
     if choice is None and (context.deadline.abandoned.is_set() or not quick):
         return None
     instabilities = Instabilities(context, cells, known)
-    interval, unit = instabilities.pair_instability(*pair, cell), instabilities.mean_factor
+    interval, unit = instabilities.pair_instability(*pair, subset), instabilities.mean_factor
     if not interval.nominal < float("inf"):
         return None
     return Stability(
