@@ -1,8 +1,8 @@
 """Declarations of the options of commands, functions, estimators and plans.
 
-Each option is declared once, with its type, default value, keywords, help text and the check of its value. The module
-`sparsecv_mio.search.options` checks which options require or exclude each other. This module imports no numerical
-library.
+Each option has one declaration, with its type, default value, keywords, help text and the check of its value. The
+options that only one command has are declared with the command. The module `sparsecv_mio.search.options` checks which
+options require or exclude each other. This module imports no numerical library.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A registry of functions that the classes of data sets and records call by name, to avoid circular imports.
+"""A registry of functions that are called by name, to avoid circular imports and to load modules only when used.
 
-The modules that read data frames, and the modules that draw the figures of a record, import these classes. The classes
-therefore cannot import these modules. `sparsecv_mio/__init__.py` registers the functions by name.
+For example, the modules that read data frames, and those that draw the figures of a record, import the classes of data
+sets and records. These classes therefore call them by name. `sparsecv_mio/__init__.py` registers the functions.
 """
 
 from __future__ import annotations

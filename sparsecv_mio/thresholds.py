@@ -1,7 +1,6 @@
-"""Numbers of columns, folds or bytes above which a computation uses another algorithm.
+"""Numbers of columns, folds or bytes above which a computation uses another algorithm, and limits of work.
 
-Below a threshold the package uses one algorithm, above it another. Each threshold was chosen from measured running
-times. Both algorithms give the same answer.
+Each number was chosen from measured running times. The algorithms below and above a threshold give the same answer.
 """
 
 from __future__ import annotations

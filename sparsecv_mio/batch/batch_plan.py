@@ -131,7 +131,7 @@ def make_search_options(settings: Mapping[str, Any]) -> SearchOptions:
     Parameters
     ----------
     settings : mapping
-        Settings as for :func:`~sparsecv_mio.batch.estimators.run_search`; settings of other estimators are ignored.
+        Settings as for :func:`~sparsecv_mio.batch.one_task.run_search`; settings of other estimators are ignored.
     """
     from sparsecv_mio.search.options import SearchOptions  # loads numba
 

@@ -5,9 +5,9 @@ roots of the diagonal of the matrix M, so that M has a unit diagonal. A diagonal
 positive semidefinite. Kernels multiply these columns by `1 / sqrt(w)` to obtain the normal form of the problem. Trees
 compute the normal form directly from the problem (`trees.normal_form`). docs/notation.md lists all coordinate systems.
 
-Consider all supports whose objective is at most the objective of the incumbent (the best known support). `screened`
-includes the columns that are in all of these supports, and excludes the columns that are in none of them (safe
-screening; docs/theory/bounds.md, section 3).
+Consider all supports whose objective is at most the objective of the incumbent (the best known support). Screening
+(`screen_by_relaxation`) includes the columns that are in all of these supports, and excludes the columns that are in
+none of them (safe screening; docs/theory/bounds.md, section 3).
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ from .proof_file import Arithmetic, Array, Fractions, Refused, need
 class BoundedMoments(NamedTuple):
     """Moments `Q = X'X`, `c = X'y`, `yy = y'y` of centred training rows; every entry has an error of at most `error`.
 
-    `center` (q + 1,) is the amount that `ScaledDesign.about` subtracts from each column and the target, with an error
-    of at most `center_error`. `scale` (q,) are squared scales from these rows, if there are any.
+    `center` (q + 1,) is the amount that `ScaledDesign.centre_rows` subtracts from each column and the target, with an
+    error of at most `center_error`. `scale` (q,) are squared scales from these rows, if there are any.
     """
 
     Q: Array

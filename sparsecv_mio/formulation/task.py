@@ -24,11 +24,11 @@ and any support,
     min  sum_i v_i s_i + sum_j ridge_j t_j     s.t.  s_i >= log(1 + exp(-r_i)),   r_i = y_i (a + x_i'b),
                                                      b_j^2 <= t_j z_j,   lo z <= b <= hi z,   sum z <= tau,  z binary
 
-Here v_i is the weight of row i and r_i its margin, with y_i = -1 or 1. Columns are centred (`GlmProblem.centred`), and
-the objective is divided by the mean weight of a row, so that a row has a weight of about 1. Let F be the objective, and
-ubar its value at the initial solution. A quadratic function q is constructed that is at most F wherever F is at most
-ubar (docs/theory/glm.md, section 3). This function gives the bounds on coefficients and margins. The perspective
-relaxation of q gives the first lower bound on the minimum.
+Here v_i is the weight of row i and r_i its margin, with y_i = -1 or 1. Columns are centred
+(`GlmProblem.centre_columns`), and the objective is divided by the mean weight of a row, so that a row has a weight of
+about 1. Let F be the objective, and ubar its value at the initial solution. A quadratic function q is constructed that
+is at most F wherever F is at most ubar (docs/theory/glm.md, section 3). This function gives the bounds on coefficients
+and margins. The perspective relaxation of q gives the first lower bound on the minimum.
 
 The upper bounds of every backend come from `refit_support`, the exact fit of one support in plain numpy.
 """

@@ -72,7 +72,7 @@ from sparsecv_mio.errors import EXTRAS, BadInput
 from sparsecv_mio.inference.draws import find_units, half_draws
 from sparsecv_mio.model_space import word_of_factor
 from sparsecv_mio.problem.glm_refit import are_rows_separated
-from sparsecv_mio.targets import Loss
+from sparsecv_mio.targets import Loss, Values
 from sparsecv_mio.thresholds import MAX_DRAWS
 from sparsecv_mio.words import Intercept
 
@@ -263,9 +263,8 @@ def _fit(Z: FloatArray, rows: Dataset, loss: Loss, clusters: IntArray) -> _Fit:
     from statsmodels.genmod.generalized_linear_model import GLM
 
     target, weights, unit = loss.target, rows.row_weights, np.abs(Z).max(axis=0)
-    family = (
-        families.Binomial if target.has_classes else families.Poisson if target.has_counts else families.Gaussian
-    )()
+    of_values = {Values.NUMBERS: families.Gaussian, Values.CLASSES: families.Binomial, Values.COUNTS: families.Poisson}
+    family = of_values[target.values]()
     offset = None if rows.row_exposure is None else np.log(rows.row_exposure)
     weights = np.ones(rows.n) if weights is None else weights
     with warnings.catch_warnings():

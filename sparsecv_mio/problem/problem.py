@@ -527,7 +527,7 @@ ELIMINATED = "eliminated"
 
 
 def _eliminate_without_copies(problem: SparseProblem) -> ReducedProblem:
-    """Return `eliminated` without its treatment of duplicate columns, if there are forced columns."""
+    """Return the problem without its forced columns, of which there is at least one; duplicates are not merged."""
     forced, choice = problem.forced, problem.choice
     others = choice.others
     own = problem.Q[np.ix_(forced, forced)] + np.diag(problem.penalty[forced])

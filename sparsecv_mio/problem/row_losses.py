@@ -32,7 +32,7 @@ SMALL_RANGE = 1e-3  # range below which `worst_ratio` uses the first terms of it
 
 
 class RowLoss(ABC):
-    """A row loss; a subclass is enough for fits, branching and verification with a new loss.
+    """A row loss; a new loss needs a subclass, and its code with a branch in the functions of `kernels/smooth_losses`.
 
     Attributes
     ----------

@@ -73,7 +73,7 @@ def print_answer(
         Record to print.
     brief : bool
         True to print only the answer and hints on edges of the grid, without the table by tau and the work.
-    held_out : FitQuality, optional
+    held_out : Quality, optional
         Quality of the held-out predictions, if they are written to a file.
     full : bool
         True to print every coefficient and every tau, the plan of the search, its methods, and the cost and the gain of

@@ -1,9 +1,8 @@
 """Certified cross-validation and nested cross-validation, from a file or arrays to a record.
 
 `solve` reads data and calls `cross_validate`, which searches for the best pair (tau, gamma). The two functions build a
-`Question`: the rows, folds, grid and options by which a model is chosen. The search runs in a second thread while the
-calling thread waits, so that a time limit can be enforced. No kernel and no solver is imported before the second thread
-starts.
+`Question`: the rows, folds, grid and options by which a model is chosen. With a time limit or a stop event, the search
+runs in a second thread while the calling thread waits, so that the limit can be enforced.
 
 The minimum CV error of a grid underestimates the error of the chosen model, because this model was chosen by its CV
 error. Nested cross-validation therefore repeats the whole procedure with each outer fold held out: the grid, the choice

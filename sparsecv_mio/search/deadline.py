@@ -1,10 +1,11 @@
 """Time limits of a search, and the treatment of Ctrl-C.
 
-The work runs in a separate thread, while the calling thread watches the clock. A time limit therefore also applies
-during long calls. The work checks the clock between its parts and returns soon after the limit. The work cannot check
-the clock during a long call of LAPACK or of a solver. Therefore the calling thread waits for at most `GRACE` seconds
-after the limit. It then sets `Deadline.abandoned` and returns the result of a fallback function, computed from the
-present state of the work. No long call blocks the Python interpreter for more than a fraction of a second.
+With a limit or a stop event, the work runs in a separate thread, while the calling thread watches the clock. A time
+limit therefore also applies during long calls. The work checks the clock between its parts and returns soon after the
+limit. The work cannot check the clock during a long call of LAPACK or of a solver. Therefore the calling thread waits
+for at most `GRACE` seconds after the limit. It then sets `Deadline.abandoned` and returns the result of a fallback
+function, computed from the present state of the work. No long call blocks the Python interpreter for more than a
+fraction of a second.
 """
 
 from __future__ import annotations

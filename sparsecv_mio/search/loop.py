@@ -4,10 +4,9 @@
 
 A *source* is a bounding method, and a *step* is a unit of the work of a source. A *search order* (short: order) is a
 function that chooses the next steps from the state of the search. The executor runs the steps in the thread of the
-loop, in other threads, or on the workers of a cluster. A step returns its findings and does not change the state. Only
-the method `Writer.take` changes the state: it stores the findings, and calls the source of the step to count the
-attempts of this source. Because steps do not change the state, a source needs no code for records and checkpoints, and
-runs are reproducible.
+loop or in other threads; a problem may send parts of a step to the workers of a cluster. A step returns its findings
+and does not change the state. Only the method `Writer.take` changes the state: it stores the findings, and calls the
+source of the step to count the attempts of this source. Because steps do not change the state, runs are reproducible.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ class Order(Protocol):
         Parameters
         ----------
         goal : SearchGoal
-            Goal of the search. `together`, `given_pairs`, `estimates` and `grid` solve its pairs; the other orders do
-            not read it and serve the certified choice.
+            Goal of the search. `together`, `by_size`, `given_pairs`, `estimates` and `grid` solve its pairs; the other
+            orders do not read it and serve the certified choice.
         state : GridState
             State of the search.
         plan : Plan

@@ -258,7 +258,7 @@ class ModelOptions:
         Class whose probability is modelled with logistic loss (:func:`sparsecv_mio.data.loss_targets.as_two_classes`).
     class_weight : "balanced", optional
         Weights of rows with which both classes have equal total weight, for logistic loss
-        (:func:`sparsecv_mio.data.weights.balanced`).
+        (:func:`sparsecv_mio.data.weights.with_class_weight`).
     exposure : str, optional
         Column of exposures, for Poisson loss (:func:`sparsecv_mio.data.loss_targets.as_counts`).
     offset : str, optional

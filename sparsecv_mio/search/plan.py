@@ -1,4 +1,4 @@
-"""The plan of a search: all numbers that determine its work, as plain data that is printed and stored."""
+"""The plan of a search: the numbers that decide which work it does, as plain data that is printed and stored."""
 
 from __future__ import annotations
 

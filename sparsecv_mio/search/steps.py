@@ -1,7 +1,8 @@
 """Steps (units of work) of a search, and the findings (bounds and supports) of steps.
 
 A source of bounds proposes a step. The step has copies of all parts of the state that it reads. The findings of a step
-depend only on the step and the problems, so they are the same in any thread or process.
+depend only on the step and the problems, so they are the same in any thread or process. Steps that continue a tree of
+an earlier step are the exception.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from sparsecv_mio.search.accounts import Accounts
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.registry import find_source
 from sparsecv_mio.search.state.cells import Index
-from sparsecv_mio.search.state.grid_state import GridState
+from sparsecv_mio.search.state.grid_state import GridState, SourceRecord
 from sparsecv_mio.search.state.pairs import PairBounds
 from sparsecv_mio.search.steps import (
     Findings,
@@ -88,7 +88,8 @@ class Writer:
         """Note the rises of the weakest pairs, as shares of their missing rises, and the promises of the steps."""
         least, state = float(before.lower.min()), self.state
         line = least + self.plan.raised_share * (before.ceiling - least)
-        room, record = np.maximum(line - before.lower, 0.0), state.source_record(group[0].step.source)
+        room = np.maximum(line - before.lower, 0.0)
+        record = state.records.setdefault(group[0].step.source, SourceRecord())
         if np.isfinite(line):
             rise = np.minimum(state.bounds().lower - before.lower, room)
             record.promised += sum(findings.step.promised for findings in group)

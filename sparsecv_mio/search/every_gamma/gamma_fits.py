@@ -199,7 +199,7 @@ class FitsOverGamma:
 def fit_at_lam(sets: TrainingSets, fold: IntArray, support: IntArray, lam: float) -> FitsAtLam:
     """Return the fits of supports (P, s) on training sets (P,) at one lam. O(P s (s^2 + m)).
 
-    Bounds on the rounding errors are those of `Fits.values` for a Gram matrix with eigenvalues from 0 up.
+    Bounds on the rounding errors are those of `FitsOverGamma.values` for a Gram matrix with eigenvalues from 0 up.
 
     Parameters
     ----------

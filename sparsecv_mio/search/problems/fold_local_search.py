@@ -6,7 +6,7 @@
 The first supports of every fold come from a forward selection through all sizes at the middle gamma, and are refitted
 at every other gamma. Then selection at every gamma, and trials of the supports of other folds, find supports with
 smaller objectives. Supports are compared only by their training objective. `held_out` is therefore an estimate of the
-held-out loss of the best support (theory section 13), and `objective` is an upper bound on the smallest training
+held-out loss of the best support, and `objective` is an upper bound on the smallest training
 objective. The supports are warm starts (`paths.support(g, t)`), never certificates of the held-out error.
 
 If Gram matrices of all columns are too large, every fold searches on a working set of columns (`WorkingSets`). The

@@ -167,7 +167,8 @@ class HeldOutList(Protocol):
 class FoldProblem(ABC):
     """The training rows of a fold with its held-out rows, or the full data, at one gamma with one loss.
 
-    A problem is pure: its results depend on its rows and the arguments alone. All bounds include rounding. A method
+    Results depend on the rows and the arguments alone, except that a later tree may continue an earlier one, which can
+    change the support found and the width of bounds. All bounds include rounding. A method
     that is not abstract belongs to the capability that its docstring names. A size is a tau of the grid, without
     adjustment columns; supports contain the adjustment columns.
 

@@ -1,7 +1,7 @@
 """The sources of bounds by name, and the methods that every source has.
 
-To add a source, add one file, one line to this registry, and one line to each search order (`search/orders`) that uses
-the source. Each source is a class with the name of the source, in one of these files:
+To add a source, add one file, its row, import and instance to this registry, and one line to each search order
+(`search/orders`) that uses the source. Each source is a class with the name of the source, in one of these files:
 
 =================  =====================================================================
 file               sources

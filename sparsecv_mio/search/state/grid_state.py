@@ -60,7 +60,7 @@ class SourceRecord:
 
 @dataclass(eq=False, kw_only=True)
 class GridState(SearchState):
-    """The state of a search over a grid. Only :class:`~sparsecv_mio.search.writer.Writer` changes it.
+    """The state of a search over a grid. Only :class:`~sparsecv_mio.search.writer.Writer` changes what it knows.
 
     Attributes
     ----------
@@ -165,8 +165,8 @@ class GridState(SearchState):
         return tuple(self.cells.pool.supports[number] for number in numbers[numbers > 0].tolist())
 
     def source_record(self, source: str) -> SourceRecord:
-        """Return the record of a source."""
-        return self.records.setdefault(source, SourceRecord())
+        """Return the record of a source; a new one if the source has not run."""
+        return self.records.get(source) or SourceRecord()
 
     def rise_by_full_data(self, gamma: int, taus: list[int], bars: FloatArray) -> float:
         """Return the sum over pairs of the share of the distance to the cutoff that full-data trees may close."""
