@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, ClassVar
@@ -22,6 +23,7 @@ from sparsecv_mio.report.references import Reference
 from sparsecv_mio.version import __version__
 
 if TYPE_CHECKING:
+    from jinja2 import Template
     from matplotlib.axes import Axes
 
 
@@ -171,23 +173,26 @@ def text_of(document: Document | Publication, kind: str) -> str:
     kind : {"html", "md", "latex"}
         Format of the text.
     """
+    template = _load_template(f"{document.template}.{kind}.jinja", kind == "html")
+    text = template.render(document=document, version=__version__).translate(CONTROLS)
+    return text if kind == "html" else re.sub(r"\n{3,}", "\n\n", text).rstrip("\n") + "\n"
+
+
+@cache
+def _load_template(name: str, is_html: bool) -> Template:
+    """Return a compiled template of this folder."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     folder = files("sparsecv_mio.report")
     environment = Environment(
         loader=FunctionLoader(lambda name: folder.joinpath(name).read_text(encoding="utf-8")),
-        autoescape=kind == "html", trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined,
+        autoescape=is_html, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined,
         keep_trailing_newline=True, comment_start_string="<#", comment_end_string="#>",
     )  # fmt: skip
     environment.filters.update(
         md=markdown_text, html=html_text, tex=tex, tex_text=tex_text, svg=draw_svg, number=print_number
     )
-    text = (
-        environment.get_template(f"{document.template}.{kind}.jinja")
-        .render(document=document, version=__version__)
-        .translate(CONTROLS)
-    )
-    return text if kind == "html" else re.sub(r"\n{3,}", "\n\n", text).rstrip("\n") + "\n"
+    return environment.get_template(name)
 
 
 def markdown_text(text: str) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import re
 from contextlib import suppress
+from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -53,6 +54,9 @@ from sparsecv_mio.report.optional_parts import (
 from sparsecv_mio.report.references import FIRST_PAPER, PACKAGE, find_references
 from sparsecv_mio.targets import Loss, Values
 from sparsecv_mio.words import Intercept
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 MODEL_PAPERS = {Values.CLASSES: ("lecessie1992",), Values.COUNTS: ("mccullagh1989",)}
 BASELINE_PAPERS = {"lasso": "tibshirani1996", "ridge": "hoerl1970", "elasticnet": "zou2005", "abess": "zhu2020"}
@@ -252,6 +256,15 @@ def _write_texts(record: Record, data: Dataset | None) -> list[str]:
 
     The data, as fitted, are for numbers of rows by class, effects and the fit to all rows.
     """
+    values = _describe_request(record, data) | _describe_outcome(record, data)
+    module: Any = _load_sentences().make_module(values)
+    texts = (getattr(module, name)().split("¶") for name in TEXTS)
+    return ["\n".join(filter(None, (" ".join(part.split()) for part in parts))) for parts in texts]
+
+
+@cache
+def _load_sentences() -> Template:
+    """Return the compiled template of the sentences; compiling takes a tenth of a second."""
     from jinja2 import Environment, StrictUndefined
 
     source = files("sparsecv_mio.report").joinpath("publication.sentences.jinja").read_text(encoding="utf-8")
@@ -265,10 +278,7 @@ def _write_texts(record: Record, data: Dataset | None) -> list[str]:
         "number": _print_number, "percent": format_percent, "percent_up": record_words.format_share_bound,
         "sentence": lambda line: f"{line[0].upper()}{line[1:]}.",
     }  # fmt: skip
-    values = _describe_request(record, data) | _describe_outcome(record, data)
-    module: Any = environment.from_string(source).make_module(values)
-    texts = (getattr(module, name)().split("¶") for name in TEXTS)
-    return ["\n".join(filter(None, (" ".join(part.split()) for part in parts))) for parts in texts]
+    return environment.from_string(source)
 
 
 def _find_model_papers(loss: Loss) -> tuple[str, ...]:
