@@ -137,7 +137,7 @@ def breaches(case: Case, fold: int, here) -> tuple[list[str], int]:
     return wrong, len(cells)
 
 
-QUICK, MANY = 250, 5000
+QUICK, MANY = 125, 5000
 
 
 def check(seeds: range, folds=moment_folds) -> int:
@@ -157,14 +157,14 @@ def check(seeds: range, folds=moment_folds) -> int:
 
 @pytest.mark.parametrize("count", [QUICK, *slow([MANY])])
 def test_intervals_contain_the_truth(count: int) -> None:
-    assert check(range(count)) > 3000
+    assert check(range(count)) > 12 * count
 
 
-@pytest.mark.parametrize("count", [60, *slow([1500])])
+@pytest.mark.parametrize("count", [30, *slow([1500])])
 @pytest.mark.parametrize("dense", [0, wide.RELAXED_COLUMNS])
 def test_intervals_from_rows_contain_the_truth(monkeypatch: pytest.MonkeyPatch, dense: int, count: int) -> None:
     monkeypatch.setattr(wide, "RELAXED_COLUMNS", dense)
-    assert check(range(count), wide_folds) > 500
+    assert check(range(count), wide_folds) > 9 * count
 
 
 @pytest.mark.parametrize("count", [QUICK, *slow([MANY])])
@@ -187,7 +187,7 @@ def test_the_same_check_finds_the_printed_intervals_wrong(count: int) -> None:
 
 
 def test_relaxations_are_below_the_truth() -> None:
-    for seed in range(120):
+    for seed in range(60):
         case = random_case(seed)
         if case is None:
             continue

@@ -151,8 +151,7 @@ def test_steps_late_in_a_limit_hold_the_truth_and_end_in_a_proof(seed: int, monk
 
 def test_averages_of_pairs_with_open_folds_are_verified() -> None:
     case = many_folds_case(100136, 2)
-    case.how["gap"] = 1e-3
-    record = case.solved(model="average")
+    record = case.solved(model="average", gap=1e-3)
     found = verify(record, case.data)
     assert found.ok, found.failures[:2]
 

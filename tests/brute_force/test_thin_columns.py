@@ -13,6 +13,7 @@ import pytest
 from draws import WAYS
 from engines import ENGINES, patch_all
 from exact import ExactProblem
+from slow import slow
 from thin_columns import END_RTOL, false_ends, thin_case
 
 import sparsecv_mio as sc
@@ -96,7 +97,7 @@ def test_columns_that_one_cell_makes_alike_are_apart_without_its_row() -> None:
     assert not false_ends(case, case.solved())
 
 
-@pytest.mark.parametrize("seed", [400_076, 400_089, 400_249, 400_331, 400_534, 400_561])
+@pytest.mark.parametrize("seed", [400_089, 400_249, 400_331, *slow([400_076, 400_534, 400_561])])
 def test_verify_refuses_no_right_end(seed: int) -> None:
     """Its own refits had lost their digits here, or a changed model or an average had."""
     case = thin_case(seed)
@@ -321,7 +322,7 @@ def check_lists_and_fits(seed: int, adjusts: bool) -> bool:
     return True
 
 
-PROBLEMS = [(seed, adjusts) for adjusts in (True, False) for seed in range(8)]
+PROBLEMS = [(seed, adjusts) for adjusts in (True, False) for seed in range(4)]
 
 
 @pytest.mark.parametrize(("seed", "adjusts"), PROBLEMS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -126,6 +126,7 @@ def count_case(seed: int, most: int = 5) -> GlmCase:
     return GlmCase("poisson", data, folds, gammas, taus, {"scale": scale, "intercept": intercept, "gap": 0.0})
 
 
+@lru_cache(4)
 def many_folds_case(seed: int, most: int = 4) -> GlmCase:
     """Draw a case: separable classes, a rare one, near copies, dummies, weights; leave-one-out or folds of two rows.
 
