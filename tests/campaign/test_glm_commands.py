@@ -348,13 +348,14 @@ def contradicted(name: str, seed: int) -> list[str]:
 
 
 FIRST = 1_000_000 * int(os.environ.get("FUZZ_SEED", "0"))
-MANY = int(os.environ.get("FUZZ_EXAMPLES", "1")) if CAMPAIGN else 1
+MANY = int(os.environ.get("FUZZ_EXAMPLES", "1"))
+SEEDS = range(FIRST, FIRST + MANY) if CAMPAIGN else (5, 6)  # one of each loss, that no command refuses
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_is_claimed_holds(name: str) -> None:
     wrong = []
-    for seed in range(FIRST, FIRST + MANY):
+    for seed in SEEDS:
         try:
             found = contradicted(name, seed)
         except (BadInput, OutOfTime) as error:

@@ -27,7 +27,7 @@ from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.moment_fits import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 
-QUICK, FULL = 8, 500
+QUICK, FULL = 5, 500
 solver = make_solver_fixture(FORMS)
 
 
@@ -116,10 +116,11 @@ def test_infeasible_side_constraints_are_reported(solver: Solver) -> None:
         assert outcome.incumbent is None and outcome.lower == outcome.upper == math.inf
 
 
-def test_the_solver_itself_finds_the_optimum_from_a_poor_start(solver: Solver) -> None:
+@pytest.mark.parametrize("count", [QUICK, *slow([40])])
+def test_the_solver_itself_finds_the_optimum_from_a_poor_start(solver: Solver, count: int) -> None:
     """The first support the contract builds is nearly always best; here the solver is given the empty one."""
     rng = np.random.default_rng(7)
-    for _ in range(QUICK):
+    for _ in range(count):
         problem = random_problem(rng, q=6)
         tau = int(rng.integers(1, 4))
         truth = brute_force(problem, tau)
@@ -152,11 +153,12 @@ def best_refit(problem: SparseProblem, tau: int) -> float:
     return min(refit_moments(problem, s).objective for s in itertools.combinations(range(problem.q), tau))
 
 
-def test_collinear_columns_under_a_tiny_gamma(solver: Solver, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("count", [QUICK, *slow([40])])
+def test_collinear_columns_under_a_tiny_gamma(solver: Solver, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Coefficients may then be 1e4 times their scale or more, where solvers give wrong bounds: none is passed on."""
     monkeypatch.setattr(contract, "feasible_start", from_nothing)
     rng = np.random.default_rng(15)
-    for k in range(QUICK):
+    for k in range(count):
         q = int(rng.integers(3, 8))
         X = rng.standard_normal((int(rng.integers(5, 25)), q))
         X[:, -1] = X[:, 0] + (10.0 ** rng.uniform(-7, -3) * rng.standard_normal(len(X)) if k % 2 else 0.0)

@@ -123,14 +123,14 @@ def test_threads_of_one_solve(solver: Solver, tmp_path: Path) -> None:
 def test_two_threads_at_once(solver: Solver) -> None:
     """One backend object, several callers with threads of their own: the same answers as one after the other."""
     rng = np.random.default_rng(8)
-    problems = [random_problem(rng, q=6) for _ in range(6)]
+    problems = [random_problem(rng, q=6) for _ in range(4)]
     alone = [solver.solve(problem, 3).upper for problem in problems]
-    together: list[float] = [np.nan] * 6
+    together: list[float] = [np.nan] * 4
 
     def work(k: int) -> None:
         together[k] = solver.solve(problems[k], 3, limits=Limits(threads=1 + k % 2)).upper
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
