@@ -13,6 +13,7 @@ import numpy as np
 import problems
 import pytest
 from altered_numbers import altered, multiplied, numbers
+from slow import slow
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
@@ -296,7 +297,7 @@ def test_a_coefficient_that_is_0_but_for_rounding_is_none_that_was_changed(loss:
     assert [failure.field for failure in wrong.failures] == ["coefficients.x0"]
 
 
-@pytest.mark.parametrize("seed", range(3, 8))
+@pytest.mark.parametrize("seed", [3, 4, *slow([5, 6, 7])])
 def test_supports_of_fits_through_all_counts_are_tied(seed: int) -> None:
     """On three rows two adjusted columns and the intercept fit exactly: what differs are the last digits."""
     X = np.random.default_rng(seed).normal(size=(5, 4))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from slow import slow
 
 import sparsecv_mio as sc
 from sparsecv_mio.cli import run
@@ -76,7 +77,10 @@ WITH_OTHER_LINES = {  # files whose lines are not all names or rows, and the opt
 }
 
 
-@pytest.mark.parametrize("kind", WITH_OTHER_LINES)
+LIKE_OTHERS = ("title", "sums", "footer", "other names above", "sep=,")  # of one more text each
+
+
+@pytest.mark.parametrize("kind", [*(kind for kind in WITH_OTHER_LINES if kind not in LIKE_OTHERS), *slow(LIKE_OTHERS)])
 def test_lines_that_are_no_rows_are_skipped_as_advised(kind: str, capsys: Said) -> None:
     text, options = WITH_OTHER_LINES[kind]
     Path("lines.csv").write_text(text)

@@ -25,6 +25,7 @@ from sklearn.linear_model import (
     PoissonRegressor,
     Ridge,
 )
+from slow import slow
 
 import sparsecv_mio as sc
 from sparsecv_mio.certificate.inference_parts import Baseline
@@ -633,7 +634,7 @@ def test_the_one_standard_error_rule_chooses_a_second_penalty(loss: str) -> None
     assert not verify(replace(compared, one_se=None), data, "5").ok
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", *slow(["poisson"])])
 def test_nested_errors_are_those_of_baselines_chosen_on_the_rows_outside_each_outer_fold(loss: str) -> None:
     """In every outer fold the public functions make the same models from a frame of the other rows, imputed alone."""
     rng = np.random.default_rng(8)

@@ -14,6 +14,7 @@ from interval_problem import interval_problem
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection, QuadMesh
 from matplotlib.figure import Figure
+from slow import slow
 
 from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.parts import ChosenFolds
@@ -204,7 +205,7 @@ def test_bars_count_the_folds_that_choose_a_feature(record: Record) -> None:
     assert drawn_of == {name: number for name, number in count.items() if number}
 
 
-@pytest.mark.parametrize("change", [lambda r: r, unproved, renamed])
+@pytest.mark.parametrize("change", [unproved, renamed, *slow([lambda r: r])])
 def test_nothing_is_cut_off(change: Any, record: Record) -> None:
     changed = change(record)
     assert not cut_off(figure_of(changed))

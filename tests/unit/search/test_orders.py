@@ -68,23 +68,15 @@ def case_of(seed: int) -> RandomProblem:
 def test_the_answer_is_that_of_enumeration(order: str, turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three problems, each with a gap of its own; the slow suite takes every gap with every problem."""
     patch_all(monkeypatch, ORDERS[order])
+    (source, count), done = REACHED.get(order, ("", "")), 0
     for seed in range(3):
         case, gap = case_of(100 + seed), (0.0, 1e-4, 0.05)[(seed + turn) % 3]
         found: list[object] = []
         record = case.solve(method="rounds", gap=gap, found=found.append)
         assert record.status == "proved", seed
         assert [*wrong(case, record, found[0])] == [], seed
-
-
-@pytest.mark.parametrize("order", REACHED)
-def test_the_named_path_is_taken(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    patch_all(monkeypatch, ORDERS[order])
-    (source, count), done = REACHED[order], 0
-    for seed in range(4):
-        case = case_of(100 + seed)
-        record = case.solve(method="rounds", gap=1e-4)
         done += sum(getattr(work, count) for work in record.work.sources if work.source == source)
-    assert done > 0
+    assert done > 0 or order not in REACHED
 
 
 @pytest.mark.parametrize("order", [name for name in ORDERS if "left-out folds" not in name])  # of a loss that is tiny
@@ -116,24 +108,23 @@ def test_late_in_a_limit_the_search_still_ends_with_a_proof(order: str, monkeypa
 
 
 @KINDS
-def test_it_goes_on_from_a_checkpoint_of_any_turn(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("share", [0.4, *slow([0.0, 0.7])])
+def test_it_goes_on_from_a_checkpoint_of_any_turn(order: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     patch_all(monkeypatch, ORDERS[order])
-    for seed in range(1):
-        case, whole = random_search(410 + seed)
-        n_turns = sum(1 for _ in whole.turns())
-        for turn in {0, n_turns // 3, 2 * n_turns // 3}:
-            first, again = case.new_run(gap=1e-4), case.new_run(gap=1e-4)
-            for _, _ in zip(range(turn + 1), first.turns(), strict=False):
-                pass
-            stored = first.checkpoint()
-            again.resume(stored)
-            for name, array in again.checkpoint().items():
-                numbers = array.dtype.kind == "f"
-                assert name.endswith("accounts") or np.array_equal(array, stored[name], equal_nan=numbers), name
-            for _ in again.turns():
-                pass
-            assert again.state.is_certified() and again.state.reported_pair() == whole.state.reported_pair()
-            check_state(case, again)
+    case, whole = random_search(410)
+    n_turns = sum(1 for _ in whole.turns())
+    first, again = case.new_run(gap=1e-4), case.new_run(gap=1e-4)
+    for _, _ in zip(range(int(share * n_turns) + 1), first.turns(), strict=False):
+        pass
+    stored = first.checkpoint()
+    again.resume(stored)
+    for name, array in again.checkpoint().items():
+        numbers = array.dtype.kind == "f"
+        assert name.endswith("accounts") or np.array_equal(array, stored[name], equal_nan=numbers), name
+    for _ in again.turns():
+        pass
+    assert again.state.is_certified() and again.state.reported_pair() == whole.state.reported_pair()
+    check_state(case, again)
 
 
 @KINDS

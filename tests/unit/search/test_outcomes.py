@@ -232,7 +232,7 @@ def test_restricted_problems_enclose_by_the_ball_and_claim_no_capability() -> No
     assert problem.has_one_support(0) and not problem.has_one_support(6)
 
 
-DRAW: dict[str, Any] = {"p": 24, "n": 20, "folds": "4"}
+DRAW: dict[str, Any] = {"p": 18, "n": 16, "folds": "4"}
 FEW = pytest.mark.parametrize("few", [False, True])  # whether a matrix of what screening leaves is too large
 
 
