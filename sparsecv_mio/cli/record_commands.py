@@ -372,7 +372,7 @@ def _describe_fit(
     from sparsecv_mio.certificate.read_back import adapt_to_record_loss
     from sparsecv_mio.data.dataset import MULTIPLICITY
     from sparsecv_mio.data.weights import repeated
-    from sparsecv_mio.problem.glm_objective import null_loss
+    from sparsecv_mio.problem.glm_objective import null_error_of_folds
     from sparsecv_mio.report.record_tables import error_lines
 
     rows, scored, notes, n = new.data, np.flatnonzero(new.has_target), list[str](), stored.data.n
@@ -387,7 +387,7 @@ def _describe_fit(
     if known is not None:
         predicted, trials = table[rows.places[scored], 0], known.aux.get(MULTIPLICITY)
         alike = replace(known, row_weights=None if trials is None else trials.astype(np.float64))
-        null = None if stored.loss.is_quadratic else null_loss(alike, stored.loss, np.arange(known.n))
+        null = null_error_of_folds(alike, stored.loss, None)
         predicted = np.repeat(predicted, known.split_into_cases()[1])
         notes += error_lines(stored, assess_predictions(stored.loss, known, predicted, trials, threshold), null)
     if known is not None and len(scored) < rows.n:

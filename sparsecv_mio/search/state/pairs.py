@@ -115,7 +115,7 @@ class Grid:
         weights = parse_gammas(gammas, *shape, loss=loss)
         if not loss.is_quadratic and min(weights, default=1.0) == 0.0:
             raise BadInput(
-                "gamma 0: not supported with logistic and Poisson loss, because separable data have no finite fit; "
+                f"gamma 0: not supported with loss {loss}, because coefficients without a penalty may be infinite; "
                 f"give positive values, such as {parse_gammas(None, *shape, loss=loss)[0]:.2g}"
             )
         return cls.of(weights, sizes, dataset.p, restrictions)

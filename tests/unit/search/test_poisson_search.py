@@ -83,7 +83,7 @@ def test_exposures_enter_predictions(record: Record, tmp_path: Path) -> None:
         (["--proof", "x"], "not supported with --loss poisson"),
         (["--exposure", "hours"], "--exposure: column 'hours' is not in the data"),
         (["--exposure", "a", "--features", "a,b"], "column 'a' gives folds, weights, exposures, offsets or ids"),
-        (["--gamma", "0"], "not supported with logistic and Poisson loss"),
+        (["--gamma", "0"], "not supported with --loss poisson"),
     ],
 )
 def test_what_the_command_line_refuses(
