@@ -11,7 +11,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING
 
 from sparsecv_mio.batch.batch_plan import Task, kind_of_task
@@ -113,19 +112,6 @@ def _make_failed_future(error: Exception) -> Future[TaskOutcome]:
     return future
 
 
-@cache
-def _compile_once() -> None:
-    """Compile or load the kernels that a search may use, once in a process."""
-    from sparsecv_mio.warmup import warm_up
-
-    warm_up()
-
-
-def run_warm(task: Task, number: int, data: Dataset | None = None) -> TaskOutcome:
-    """Run a task after loading all kernels, so that neither its time nor its limit includes compilation."""
-    return run_task(task, number, data, _compile_once)
-
-
 class Workforce:
     """Executor of tasks: this class runs every task immediately, in this process."""
 
@@ -134,7 +120,7 @@ class Workforce:
     def submit(self, attempt: Attempt) -> Future[TaskOutcome]:
         """Submit a task."""
         future: Future[TaskOutcome] = Future()
-        future.set_result(run_warm(attempt.task, attempt.number))
+        future.set_result(run_task(attempt.task, attempt.number))
         return future
 
     def outcome(self, future: Future[TaskOutcome]) -> TaskOutcome:
@@ -183,7 +169,7 @@ class Machine(Workforce):
         try:
             if self._pool is None:
                 self._pool = Processes(self.workers)
-            return self._pool.submit(run_warm, attempt.task, attempt.number)
+            return self._pool.submit(run_task, attempt.task, attempt.number)
         except BrokenProcessPool as error:  # a process died while none was waited for
             return _make_failed_future(error)
 
@@ -277,7 +263,7 @@ def _load_there(source: DataSource, aux: tuple[str, ...], rows: Dataset | None) 
 
 @blas_on_one_thread()
 def _run_there(task: Task, number: int, data: Dataset) -> TaskOutcome:
-    return run_warm(task, number, data)
+    return run_task(task, number, data)
 
 
 FEWER = 4  # factor by which fewer suspect tasks run at once after each death of a worker

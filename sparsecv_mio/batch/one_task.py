@@ -6,8 +6,8 @@ folds and is then refitted on all rows. With `refit = "training"` the task has o
 to the training rows of this fold instead of all rows. Columns are centred and scaled.
 
 The reported seconds are the time of the method `fit` alone. Code is loaded and compiled before the timing starts: a
-peer is fitted to a few rows, and :mod:`sparsecv_mio.batch.dispatch` compiles the kernels of this package. If a package
-is not installed, the task fails with a message that names the package.
+peer is fitted to a few rows, and the kernels of a search are called on tiny data. If a package is not installed, the
+task fails with a message that names the package.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -352,9 +352,25 @@ def _warm_peer(name: str, loss: Loss) -> None:
     _fit_peer(name, data, make_folds("3", data), loss, False)
 
 
-def run_task(
-    task: Task, attempt: int = 1, data: Dataset | None = None, before_search: Callable[[], None] = lambda: None
-) -> TaskOutcome:
+_loaded: set[str] = set()  # kinds of searches whose kernels this process has loaded
+
+
+def _load_kernels(options: SearchOptions, data: Dataset) -> None:
+    """Compile or load the kernels of a search, once in a process, so that neither its time nor its limit includes this.
+
+    Kernels of other kinds of searches are not loaded, because every process of a batch would wait for them.
+    """
+    from sparsecv_mio.search.api import cross_validate
+    from sparsecv_mio.search.first_use import make_first_use
+
+    run = partial(cross_validate, method=options.method, threads=1)
+    needs = make_first_use(f"batch_{options.method}", options, data, run)
+    if needs.purpose not in _loaded:
+        needs.run(None)
+        _loaded.add(needs.purpose)
+
+
+def run_task(task: Task, attempt: int = 1, data: Dataset | None = None) -> TaskOutcome:
     """Run one task and return its outcome, which includes any failure.
 
     Parameters
@@ -363,8 +379,6 @@ def run_task(
         Number of the attempt; each further attempt has 4 times the time limit of the previous one.
     data : Dataset, optional
         Data of the task, as for :func:`task_rows`.
-    before_search : callable
-        Function that is called before a search, outside the measured time.
     """
     try:
         rows = task_rows(task, data)
@@ -373,7 +387,7 @@ def run_task(
         for limit in {*LASTING, "cpu_limit"} & settings.keys() if attempt > 1 else ():
             settings[limit] = float(settings[limit]) * LONGER ** (attempt - 1)
         if task.estimator == OURS:
-            before_search()
+            _load_kernels(make_search_options(settings), rows.train)
         if task.estimator in ORACLES:
             fitted = score_setting(rows.train, plan, task.settings)
         else:

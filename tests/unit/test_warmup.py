@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 from repository import syntax
 
-from sparsecv_mio import kernels, warmup
-from sparsecv_mio.batch.dispatch import _compile_once
+from sparsecv_mio import kernels
+from sparsecv_mio.batch import one_task
+from sparsecv_mio.search import first_use
+from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.warmup import STEPS, declared_kernels
 
 VERSIONS = """
@@ -107,11 +109,13 @@ def test_every_declared_kernel_is_compiled_ahead_and_nothing_later() -> None:
     assert len(called) > 50 and called <= set(loaded), called - set(loaded)
 
 
-def test_a_batch_compiles_the_same_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = list[int]()
-    monkeypatch.setattr(warmup, "warm_up", lambda: calls.append(1))
-    _compile_once.__wrapped__()  # past what the process remembers
-    assert calls == [1]
+def test_a_batch_loads_the_kernels_of_its_searches_once_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = list[str]()
+    monkeypatch.setattr(first_use, "answer_tiny_questions", lambda kind, *_: kinds.append(kind.name))
+    monkeypatch.setattr(one_task, "_loaded", set())
+    for method, p in (("rounds", 3), ("rounds", 4), ("grid", 3), ("rounds", 30)):
+        one_task._load_kernels(SearchOptions.of(method=method), first_use.make_tiny_data(9, p))
+    assert kinds == ["few_columns", "few_columns", "many_columns"]
 
 
 def called_from_python() -> set[str]:
