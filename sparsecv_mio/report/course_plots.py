@@ -100,7 +100,7 @@ def plot_trace(head: Moment, moments: Sequence[Moment], out: str) -> None:
     _course(axes[0, 0], course)
     _taus(axes[0, 1], course)
     now, low, high = moments[-1], course.lower[-1], course.upper[-1]
-    words = [f"{now['mios']:,} MIOs", f"{now['nodes']:,} nodes"]
+    words = [f"{now['mios']:,} MIOs", f"{now['nodes']:,} nodes at the end of the trace"]
     if not course.has_estimated_upper:
         words.append(f"gap {max(high - low, 0.0) / high:.2g}" if 0.0 < high < np.inf else "gap ?")
     figure.suptitle(f"{head['method']}:  {'   '.join(words)}", fontsize=11, color=figures.INK)

@@ -409,8 +409,8 @@ class Trace:
             self.write(run)
 
     def write(self, run: Watched) -> None:
-        """Write a line."""
-        if self.failure is not None:
+        """Write a line, unless the record is built already: the trace then ends before work that the record lacks."""
+        if self.failure is not None or (self.named and run.context.deadline.abandoned.is_set()):
             return
         begin = time.monotonic()
         if not self.named:

@@ -7,6 +7,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -284,6 +285,19 @@ def test_a_cut_line_is_left_out_and_other_files_are_refused(tmp_path: Path) -> N
             read_trace(trace)
     with pytest.raises(CorruptStore, match="cannot read"):
         read_trace(tmp_path / "none")
+
+
+def test_a_trace_ends_with_the_record_although_the_search_goes_on(tmp_path: Path) -> None:
+    record_is_built = threading.Event()
+    deadline = SimpleNamespace(abandoned=record_is_built)
+    grid = SimpleNamespace(gammas=np.array([0.1]), taus=np.array([1]))
+    context = SimpleNamespace(deadline=deadline, grid=grid, gap=0.0, folds=SimpleNamespace(k=2))
+    run = SimpleNamespace(name="rounds", context=context, trace_line=lambda: {"pairs": [[0.0, None]]})
+    trace = trace_module.Trace(tmp_path / "run.jsonl")
+    trace.write(run)
+    record_is_built.set()
+    trace.close(run)
+    assert len(read_trace(tmp_path / "run.jsonl")[1]) == 1
 
 
 COUNTS = ("slices", "problems", "nodes", "decided", "ruled_out", "gap_closed")
