@@ -6,12 +6,13 @@ extra that installs the package.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -329,3 +330,19 @@ def advise_extra(name: str, extra: str) -> str:
 def _missing(package: str, extra: str, what: str) -> MissingPackage:
     name = INSTALLED_AS.get(package, package)
     return MissingPackage(f"{what} needs {name}, which is not installed: {advise_extra(name, extra)}")
+
+
+@contextmanager
+def name_index_labels(frame: Any) -> Iterator[None]:
+    """Add the index label of a row, in errors about the cells of a pandas frame, to its position counted from 1."""
+    try:
+        yield
+    except BadInput as error:
+        if type(error) is BadInput and hasattr(frame, "iloc"):
+
+            def add_label(found: re.Match[str]) -> str:
+                label = frame.index[min(int(found[1]), len(frame)) - 1]
+                return f"{found[0]} (index {label!r})" if isinstance(label, str) else f"{found[0]} (index {label})"
+
+            error.args = (re.sub(r"(?:\bin|,) row (\d+)\b(?! \(index)", add_label, str(error)),)
+        raise

@@ -23,7 +23,7 @@ from sparsecv_mio.data.dataset import KEPT, Dataset, describe_value_out_of_range
 from sparsecv_mio.data.number_format import POINT, parse_cells
 from sparsecv_mio.data.reading_options import STRICT, Applied
 from sparsecv_mio.digits import plural, several
-from sparsecv_mio.errors import BadInput, SparseCVWarning, parse_keyword
+from sparsecv_mio.errors import BadInput, SparseCVWarning, name_index_labels, parse_keyword
 from sparsecv_mio.implementations import find_implementation
 from sparsecv_mio.targets import NO_TARGET_COLUMNS, Loss, TargetColumns
 from sparsecv_mio.units import ROUNDING
@@ -207,7 +207,8 @@ def read_columns(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
     X = as_frame(unmask(X))
     rows = read_new_dataset(data, X, wanted)
     table, header = (rows.X, rows.names) if isinstance(rows, Dataset) else (X, getattr(X, "columns", data.names))
-    numbers = _select_columns(np.asarray(table), [str(name) for name in header], wanted)
+    with name_index_labels(X):
+        numbers = _select_columns(np.asarray(table), [str(name) for name in header], wanted)
     if rows is X:
         return numbers
     _warn_of_dropped_rows(rows.n_dropped_rows)

@@ -15,7 +15,7 @@ from sparsecv_mio.data.dataset import Dataset, require_in_memory
 from sparsecv_mio.data.missing_and_text import apply_to_new_rows, impute_and_encode
 from sparsecv_mio.data.number_format import POINT, check_ambiguous, describe_ambiguous, duration_in_days, parse_texts
 from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading
-from sparsecv_mio.errors import BadInput, need_extra
+from sparsecv_mio.errors import BadInput, name_index_labels, need_extra
 from sparsecv_mio.words import Encode
 
 if TYPE_CHECKING:
@@ -99,14 +99,15 @@ def read_frame(frame: Any, wanted: Wanted, how: Reading) -> Dataset:
         lazy = "; give its attribute .frame" if hasattr(frame, "frame") else ""
         kinds = "; give a table of pandas, polars, DuckDB or Arrow, a file or Dataset.from_arrays(X, y)"
         raise BadInput(f"data: a {type(frame).__name__} is not a table in memory{lazy or kinds}")
-    chosen = wanted.select_columns(_names_of_columns(frame))
-    table = _read_table(frame, chosen, how, are_classes=bool(wanted.two_words))
-    parts = impute_and_encode(table, how, wanted)
-    is_text = wanted.two_words and frame.dtypes.iloc[chosen.header.index(chosen.goal)].kind not in "biuf"
-    if not (how.changed_options() or is_text):
-        for j in chosen.numeric:
-            _check_texts(frame.iloc[:, j], chosen.header[j])
-    return parts
+    with name_index_labels(frame):
+        chosen = wanted.select_columns(_names_of_columns(frame))
+        table = _read_table(frame, chosen, how, are_classes=bool(wanted.two_words))
+        parts = impute_and_encode(table, how, wanted)
+        is_text = wanted.two_words and frame.dtypes.iloc[chosen.header.index(chosen.goal)].kind not in "biuf"
+        if not (how.changed_options() or is_text):
+            for j in chosen.numeric:
+                _check_texts(frame.iloc[:, j], chosen.header[j])
+        return parts
 
 
 def _names_of_columns(frame: pd.DataFrame) -> list[str]:
@@ -129,10 +130,11 @@ def read_new_frame(frame: pd.DataFrame, features: Sequence[str], learnt: Applied
         Other columns that the model needs, such as exposures.
     """
     wanted = Wanted("", learnt.source_columns(features), None, tuple(aux), needed=False)
-    table = _read_table(frame, wanted.select_columns(_names_of_columns(frame)), learnt.how)
-    if learnt.how.number_format == POINT:
-        check_ambiguous(describe_ambiguous(table.evidence, POINT, are_new=True))
-    return apply_to_new_rows(table, learnt)
+    with name_index_labels(frame):
+        table = _read_table(frame, wanted.select_columns(_names_of_columns(frame)), learnt.how)
+        if learnt.how.number_format == POINT:
+            check_ambiguous(describe_ambiguous(table.evidence, POINT, are_new=True))
+        return apply_to_new_rows(table, learnt)
 
 
 def _read_table(frame: pd.DataFrame, chosen: Selection, how: Reading, are_classes: bool = False) -> RawTable:
@@ -198,8 +200,9 @@ def table_columns(table: Any) -> tuple[list[str], Any]:
     if not hasattr(table, "iloc"):
         return names, table
     X = np.empty(table.shape)
-    for j, name in enumerate(names):
-        X[:, j] = _series_numbers(table.iloc[:, j], name)
+    with name_index_labels(table):
+        for j, name in enumerate(names):
+            X[:, j] = _series_numbers(table.iloc[:, j], name)
     return names, X
 
 

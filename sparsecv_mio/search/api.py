@@ -50,7 +50,7 @@ from sparsecv_mio.data.rows_of_folds import RowsOfFolds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.table_facts import collect_answer_warnings, describe_target
 from sparsecv_mio.declared_options import OF_TABLES, keyword_names, keywords_are
-from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError, SparseCVWarning
+from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError, SparseCVWarning, name_index_labels
 from sparsecv_mio.implementations import find_implementation
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, GammaInterval, Restrictions, interval
 from sparsecv_mio.parallel import Hands, blas_on_one_thread, open_workers
@@ -741,8 +741,9 @@ def solve(
         )
     check_label_order(folds, data)
     columns = requested_columns(folds, weights, of_target=TargetColumns.from_fields(options))
-    rows = read_data(data, target, reading, columns, two_words=options.loss.target.has_classes)
-    dataset, plan = split_rows(options.in_classes(rows), folds, seed, weights)
+    with name_index_labels(data):
+        rows = read_data(data, target, reading, columns, two_words=options.loss.target.has_classes)
+        dataset, plan = split_rows(options.in_classes(rows), folds, seed, weights)
     if nested is not None and (isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas))):
         raise BadInput(f"nested: requires a grid of gammas, not the interval {gammas}; give values or LO:HI:COUNT")
     with end_on_interrupt(hooks) as hooks:

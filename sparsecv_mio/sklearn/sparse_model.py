@@ -41,7 +41,7 @@ from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.weights import least_rows, read_numbers, weighted, weighted_rows
 from sparsecv_mio.declared_options import keyword_names, unexpected_keyword
 from sparsecv_mio.digits import abbreviate_list, format_interval
-from sparsecv_mio.errors import BadInput, SparseCVWarning, match_keyword
+from sparsecv_mio.errors import BadInput, SparseCVWarning, match_keyword, name_index_labels
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.implementations import find_implementation
 from sparsecv_mio.model_space import (
@@ -347,7 +347,7 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
     def _validate(self, X: Any, *y: Any, **checks: Any) -> Any:
         """Return X, and y if it is given, after the checks of scikit-learn; X may be sparse."""
         X, may_be_empty = as_pandas(unmask(X)), self._na.uses_imputation
-        with suggest_conversion(X):
+        with name_index_labels(X), suggest_conversion(X):
             if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
                 check_columns(X, may_be_empty)
             values = NAN_TOO if may_be_empty else {"dtype": np.float64}

@@ -131,7 +131,9 @@ def test_a_frame_of_words_is_read_as_the_training_rows_were() -> None:
     assert found.support == ("town=Oslo", "x")
     plain = frame.assign(**{"town=Oslo": (frame.town == "Oslo") * 1.0})
     assert found.predict(frame[["x", "town"]]) == pytest.approx(found.predict(plain), rel=1e-12)
-    with pytest.raises(sc.SparseCVError, match="'Paris' in row 1, but its values in the data of the model are"):
+    with pytest.raises(
+        sc.SparseCVError, match=r"'Paris' in row 1 \(index 0\), but its values in the data of the model are"
+    ):
         found.predict(frame.assign(town="Paris"))
 
 
@@ -143,7 +145,7 @@ def test_a_frame_of_words_is_read_as_the_training_rows_were() -> None:
         (DATA.X[:, :3], r"X has the shape \(97, 3\); give a table or an array with the 8 columns"),
         (DATA.X[0], r"X has the shape \(8,\); .* for one row give X.reshape\(1, -1\)"),
         ({"svi": 1.0}, r"X has the shape \(\); give a table or an array"),
-        (FRAME.assign(svi="yes"), "column 'svi' holds 'yes' in row 1; give a number"),
+        (FRAME.assign(svi="yes"), r"column 'svi' holds 'yes' in row 1 \(index 0\); give a number"),
         (FRAME.assign(svi=[np.nan] * 97), "column 'svi' has no finite number in row 1"),
     ],
 )

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
+import sparsecv_mio as sc
 from sparsecv_mio import arrays
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
@@ -77,9 +78,9 @@ def test_frames_with_nullable_boolean_object_and_integer_names() -> None:
         ([1.0, None], "column 'a' is empty in row 2"),
         (pd.array([1, None], dtype="Int64"), "column 'a' is empty in row 2"),
         ([1.0, np.inf], "column 'a' holds inf in row 2"),
-        (pd.Series([1, "2"], dtype=object), "column 'a', row 2: the number '2' is stored as text"),
+        (pd.Series([1, "2"], dtype=object), r"column 'a', row 2 \(index 1\): the number '2' is stored as text"),
         (pd.Series([1, None], dtype=object), "column 'a' is empty in row 2"),
-        (["1", 2], "column 'a', row 1: the number '1' is stored as text; convert the column"),
+        (["1", 2], r"column 'a', row 1 \(index 0\): the number '1' is stored as text; convert the column"),
         (pd.to_datetime(["2020-01-01", "2020-01-02"]), "column 'a' holds '2020-01-01 00:00:00', which looks"),
         (pd.Categorical(["u", "v"]), "column 'a' holds text 'u' in row 1"),
         ([1j, 2.0], "column 'a' holds a value of type complex"),
@@ -88,6 +89,28 @@ def test_frames_with_nullable_boolean_object_and_integer_names() -> None:
 def test_bad_frames(column: object, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         Dataset.from_frame(pd.DataFrame({"a": column, "y": [1.0, 2.0]}), "y")
+
+
+def test_messages_on_frames_name_the_index_label_of_a_row() -> None:
+    numbers = np.random.default_rng(0).normal(size=(12, 2))
+    frame = pd.DataFrame(numbers, columns=["a", "y"], index=[f"p{i}" for i in range(12)]).assign(w=1.0, g="u")
+    empty, text = frame.assign(a=frame.a.where(frame.index != "p10")), frame.assign(a=frame.a.astype(object))
+    text.loc["p10", "a"] = "in row 99"
+    weighted, nobody = frame.assign(w=-(frame.index == "p10").astype(float)), frame.assign(g=empty.a)
+    record = sc.solve(frame, "y", gammas=[1.0], taus=[1], folds=3, drop=["g", "w"])
+    label = r"row 11 \(index 'p10'\)"
+    for message, call in (
+        (f"'a' is empty in {label}; give", lambda: sc.solve(empty, "y", drop=["g", "w"])),
+        (f"holds text 'in row 99.*' in {label}; ", lambda: sc.solve(text, "y", drop=["g", "w"])),
+        (f"^w is -1 in {label}; give", lambda: sc.solve(weighted, "y", weights="w", drop=["g"])),
+        (f"'g' has no id in {label}; give", lambda: sc.solve(nobody, "y", folds="groups:g:3", drop=["w"])),
+        (f"in {label}; fill it in", lambda: record.predict(empty)),
+        (f"in {label}; to impute", lambda: sc.BestSubsetRidge(1).fit(empty[["a"]], frame.y)),
+        (f"in {label}; fill the cell", lambda: Dataset.from_arrays(empty[["a"]], frame.y)),
+        (r"in row 11 \(index 10\)", lambda: Dataset.from_frame(empty.reset_index(drop=True), "y", drop=["g"])),
+    ):
+        with pytest.raises(BadInput, match=message):
+            call()
 
 
 @pytest.mark.parametrize(
@@ -103,8 +126,14 @@ def test_bad_frames(column: object, message: str) -> None:
         ({"X": [[1.0]], "y": [1.0], "names": ["(intercept)"]}, "feature name '.intercept.' is reserved for the const"),
         ({"X": [[1.0]], "y": np.array(["a"])}, "y must hold numbers only: could not convert string to float: 'a'"),
         ({"X": csr_array([[1.0]]), "y": [1.0]}, "X is sparse; give X.toarray()"),
-        ({"X": pd.DataFrame({"a": [1.0], "b": ["u"]}), "y": [1.0]}, "column 'b' holds text 'u' in row 1; encode it"),
-        ({"X": pd.DataFrame({"a": pd.Categorical(["u"])}), "y": [1.0]}, "column 'a' holds text 'u' in row 1; encode"),
+        (
+            {"X": pd.DataFrame({"a": [1.0], "b": ["u"]}), "y": [1.0]},
+            r"column 'b' holds text 'u' in row 1 \(index 0\); encode it",
+        ),
+        (
+            {"X": pd.DataFrame({"a": pd.Categorical(["u"])}), "y": [1.0]},
+            r"column 'a' holds text 'u' in row 1 \(index 0\); encode",
+        ),
         ({"X": [[1.0], [2.0, 3.0]], "y": [1.0, 2.0]}, "X must hold numbers only"),
         ({"X": X[:0], "y": Y[:0]}, "the data have no rows"),
         ({"X": X[:, :0], "y": Y}, "no feature is left"),

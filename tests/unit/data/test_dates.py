@@ -75,10 +75,11 @@ def test_a_model_of_dates_is_verified_and_predicts(tmp_path: Path) -> None:
     january = record.predict(one.assign(when="01.01.2023 06:00"))
     assert (record.predict(one) - january)[0] > 0.2
     with pytest.raises(
-        BadInput, match=r"row 1: '2023-02-01' is not a date such as 31.12.2024; write the dates as day.month.year"
+        BadInput,
+        match=r"row 1 \(index 7\): '2023-02-01' is not a date such as 31.12.2024; write the dates as day.month.year",
     ):
         record.predict(one.assign(when="2023-02-01"))
-    with pytest.raises(BadInput, match="row 1: '19000' is not a date"):
+    with pytest.raises(BadInput, match=r"row 1 \(index 7\): '19000' is not a date"):
         record.predict(one.assign(when=19000))
 
 
@@ -86,11 +87,15 @@ def test_a_model_of_dates_is_verified_and_predicts(tmp_path: Path) -> None:
     ("cells", "dates", "said"),
     [
         (["1/2/2024", "3/4/2024"], "days", "dates: '1/2/2024' in column 'd' may begin with the day or the month; a"),
-        (["2024-01-02", "soon", "2024-02-01"], "days", "column 'd', row 2: 'soon' is not a date such"),
+        (["2024-01-02", "soon", "2024-02-01"], "days", r"column 'd', row 2 \(index 1\): 'soon' is not a date such"),
         (["red", "blue"], "days", "dates: no feature is read as dates; write dates as 2024-12-31, or leave this"),
         (["2024-01-02"] * 2, "wekday", r"dates: 'wekday' is unknown \(did you mean 'weekday'\?\); give one or"),
         (["2024-01-02"] * 2, "dayfirst", "dates: 'dayfirst' states only the order .* as in dates=\"days,dayfirst\""),
-        (["2024-01-02"] * 2, None, "column 'd' holds '2024-01-02', which looks like a date, in row 1; give dates=.day"),
+        (
+            ["2024-01-02"] * 2,
+            None,
+            r"column 'd' holds '2024-01-02', which looks like a date, in row 1 \(index 0\); give dates=.day",
+        ),
     ],
 )  # fmt: skip
 def test_dates_that_are_not_clear_are_refused(cells: list[str], dates: str | None, said: str) -> None:

@@ -6,6 +6,7 @@ import gzip
 import re
 import shlex
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -163,14 +164,20 @@ def test_all_bad_columns_are_named_at_once(tmp_path: Path) -> None:
         read_dataset(path, "y")
     assert str(caught.value) == expected
     frame = pd.read_csv(path, keep_default_na=True)
-    for read in (lambda: Dataset.from_frame(frame, "y"), lambda: parquet(frame, tmp_path)):
+    from_frame = partial(Dataset.from_frame, frame, "y")
+    for read in (from_frame, partial(parquet, frame, tmp_path)):
         with pytest.raises(BadInput) as caught:
             read()
-        without_lines = re.sub(r" \(line \d\)", "", expected.partition("; `sparsecv inspect`")[0])
-        assert str(caught.value) == without_lines.replace("has the missing-value code 'NA'", "is empty").replace(
+        of_file = expected.partition("; `sparsecv inspect`")[0]
+        with_labels = re.sub(r" \(line (\d)\)", partial(label_of_line, read is from_frame), of_file)
+        assert str(caught.value) == with_labels.replace("has the missing-value code 'NA'", "is empty").replace(
             'give na="drop" or na="mean", or keep_default_na=False if \'NA\' is a text value',
             'most of its cells are empty; give drop=["a"], or na="mean"',
         )
+
+
+def label_of_line(is_frame: bool, line: re.Match[str]) -> str:
+    return f" (index {int(line[1]) - 2})" if is_frame else ""
 
 
 def parquet(frame: pd.DataFrame, folder: Path) -> Dataset:

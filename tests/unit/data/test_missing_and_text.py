@@ -134,7 +134,7 @@ def test_an_order_codes_one_column_and_encode_the_others(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("order", "said"),
     [
-        ("size=small<large", "order: column 'size', row 2: 'medium' has no rank; add it to"),
+        ("size=small<large", r"order: column 'size', row 2 \(index 1\): 'medium' has no rank; add it to"),
         ("sise=small<large", "order: 'sise' is not a feature .did you mean 'size'.+; give a text column"),
         ("n=1<2", "order: column 'n' has numbers, not text values; remove it from the option"),
         ("size", "order: 'size' is not a column with its values; give the values"),

@@ -643,7 +643,7 @@ def test_numbers_beyond_double_precision_are_refused(options: dict[str, Any], me
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "y": [2.0, 1.0, 4.0, 3.0]})
     with pytest.raises(BadInput, match=message):
         sc.solve(frame, "y", folds="2", **options)
-    with pytest.raises(BadInput, match="column 'a' holds a number in row 2 that is too large"):
+    with pytest.raises(BadInput, match=r"column 'a' holds a number in row 2 \(index 1\) that is too large"):
         sc.solve(frame.assign(a=pd.Series([1, 10**400, 2, 3], dtype=object)), "y", folds="2")
     with pytest.raises(BadInput, match="numbers only"):
         sc.Dataset.from_arrays([[1, 10**400], [2, 3]], [1.0, 2.0])

@@ -172,7 +172,7 @@ def test_what_cannot_be_predicted_from_is_refused() -> None:
         BestSubsetRidge().predict(X_LINEAR)
     with pytest.raises(ValueError, match="expecting 3 features"):
         BestSubsetRidge().fit(X_LINEAR, Y_LINEAR).predict(X_LINEAR[:, :2])
-    with pytest.raises(ValueError, match="^column 'a' holds text 'red' in row 1; .*OneHotEncoder"):
+    with pytest.raises(ValueError, match=r"^column 'a' holds text 'red' in row 1 \(index 0\); .*OneHotEncoder"):
         BestSubsetRidge().fit(pd.DataFrame({"a": pd.Categorical(["red"] * 20), "b": Y_LINEAR}), Y_LINEAR)
 
 
@@ -246,19 +246,21 @@ def test_values_of_frames_that_are_no_numbers_have_advice_for_estimators(model: 
     for value, said in (
         (
             pd.Timestamp(day),
-            r"the date 2024-05-06 in row 1; .* by "
+            r"the date 2024-05-06 in row 1 \(index 0\); .* by "
             r"\(pandas.to_datetime\(X\['c'\], utc=True\) - pandas.Timestamp\(0, tz='UTC'\)\).dt.days, or ",
         ),
         (day, "the date 2024-05-06 in row 1"),
         (datetime.time(3), "a value of type time in row 1 "),
         (3 + 2j, "a value of type complex in row 1 "),
-        ("3", "the number '3' as text in row 1; convert the column, for example by pandas.to_numeric"),
+        ("3", r"the number '3' as text in row 1 \(index 0\); convert the column, for example by pandas.to_numeric"),
     ):
         with pytest.raises(BadInput, match=f"^column 'c' holds {said}"):
             model.fit(frame.assign(c=[value] * len(frame)), Y_LINEAR)
     with pytest.raises(BadInput, match="^column 'c' holds the date 2024-05-06 in row 1"):
         model.fit(frame, Y_LINEAR).predict(frame.assign(c=pd.Timestamp(day)))
-    with pytest.raises(BadInput, match="^column 'a' holds the number '.*' as text in row 1; convert the column"):
+    with pytest.raises(
+        BadInput, match=r"^column 'a' holds the number '.*' as text in row 1 \(index 0\); convert the column"
+    ):
         model.predict(frame.astype(str))
     with pytest.raises(BadInput, match="^column name 'a' is in X more than once"):
         model.predict(frame.set_axis(["a", "b", "a"], axis=1))
