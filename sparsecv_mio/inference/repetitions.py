@@ -330,6 +330,10 @@ def bootstrap(
     coefficients have a point mass at 0 and are not normal, and the bootstrap is not consistent for coefficients near 0
     (Leeb and Poetscher 2005).
 
+    Draw i of m units, from 0, copies the units `(r >> 32) * m >> 32` for the m numbers r of
+    `numpy.random.PCG64(numpy.random.SeedSequence(seed, spawn_key=(1, i))).random_raw(m)`. The units of two classes are
+    drawn by class: m then counts the units of the class, and r are the numbers of these units.
+
     References
     ----------
     .. [1] B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap, Chapman and Hall, 1993.
@@ -410,6 +414,10 @@ def stability_selection(
     not worse than random guessing, this is also a bound on the expected number of selected noise features (Theorem 1
     of [1]_).
 
+    Pair i of m units, from 0, sorts the units by the m numbers of
+    `numpy.random.PCG64(numpy.random.SeedSequence(seed, spawn_key=(2, i))).random_raw(m)`. The first m // 2 units are
+    one half, the next m // 2 units the other; with two classes the units of each class are halved in this way.
+
     References
     ----------
     .. [1] N. Meinshausen and P. Buehlmann, "Stability selection", Journal of the Royal Statistical Society B 72,
@@ -488,6 +496,9 @@ def infer(
     The probability that some p-value of at most `1 - level` belongs to a feature without effect in every model that
     contains it is at most `1 - level`. A feature without effect on the target has this property if these models contain
     all features with an effect.
+
+    Split b, from 0, chooses the model on half b % 2 of pair b // 2 of `stability_selection` with the same seed, and
+    tests it on all other rows.
 
     References
     ----------
