@@ -474,6 +474,7 @@ def inspect(
     *,
     table: Given,
     id: str | None = ID,
+    weights: str | None = None,
     loss: str | None = None,
     exposure: str | None = None,
     offset: str | None = None,
@@ -495,7 +496,8 @@ def inspect(
     columns = parse.names(drop, "--drop"), parse.names(features, "--features")
     how = Reading.from_keywords(**table)
     of_target = TargetColumns(exposure, offset, trials)
-    facts = inspect_file(data, target, how, *columns, None if loss is None else Loss(loss), of_target, id)
+    roles = {"id": id, "weights": weights}
+    facts = inspect_file(data, target, how, *columns, None if loss is None else Loss(loss), of_target, roles)
     inspection = _with_dashes(facts)
 
     def show(screen: Console) -> None:

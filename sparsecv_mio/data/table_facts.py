@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +58,7 @@ from sparsecv_mio.data.row_structure import (
     time_order,
 )  # fmt: skip
 from sparsecv_mio.data.standard import find_code, standardize
-from sparsecv_mio.data.weights import least_rows
+from sparsecv_mio.data.weights import apply_weight_column, least_rows
 from sparsecv_mio.declared_options import DEALING
 from sparsecv_mio.digits import abbreviate_list, plural, several
 from sparsecv_mio.errors import BadInput, did_you_mean
@@ -217,7 +218,7 @@ def inspect_file(
     features: Sequence[str] | None = None,
     loss: Loss | None = None,
     of_target: TargetColumns = NO_TARGET_COLUMNS,
-    id: str | None = None,
+    roles: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Inspection:
     """Return the facts about a data file and the proposed options.
 
@@ -233,15 +234,15 @@ def inspect_file(
         Loss to propose; by default the loss that suits the target and has the columns of `of_target`.
     of_target : TargetColumns, optional
         Columns of exposures and offsets, which are not features.
-    id : str, optional
-        Column that names the rows, which is not a feature either.
+    roles : mapping of str to str
+        Columns that are not features either, by option: `id` names the rows, and `weights` has their weights.
 
     Raises
     ------
     BadInput
         If the file is not a table or has no such column, or an exposure or an offset is given with another loss.
     """
-    loss, labels = _choose_loss(of_target, loss), of_target.by_option() | {"id": id}
+    loss, labels = _choose_loss(of_target, loss), {**of_target.by_option(), **roles}
     beside = list(filter(None, labels.values()))
     if features is not None:
         features = [*(name for name in features if name not in beside), *beside]
@@ -270,7 +271,7 @@ def inspect_file(
             fact.notes = (*fact.notes, note) if fact.name in fold_columns(proposal.folds or "") else fact.notes
     if not inspection.target or inspection.doubts:
         return inspection
-    tried = _try_proposal(inspection, path, proposal, of_target, id)
+    tried = _try_proposal(inspection, path, proposal, of_target, roles)
     return replace(tried, counts=False) if loss is not None and loss.is_quadratic else tried
 
 
@@ -342,17 +343,19 @@ def _inspect_with_dates(
 
 
 def _try_proposal(
-    inspection: Inspection, path: str | Path, proposal: Proposal, of_target: TargetColumns, id: str | None
-) -> Inspection:
+    inspection: Inspection, path: str | Path, proposal: Proposal, of_target: TargetColumns,
+    roles: Mapping[str, str | None],
+) -> Inspection:  # fmt: skip
     """Return the facts with sizes from actually reading the file with the proposed options."""
     how, drop, features, folds, _ = proposal
     try:
         wanted = Wanted(
             inspection.target, features, drop if features is None else None,
-            tuple(dict.fromkeys(filter(None, (*fold_columns(folds or ""), *of_target.names, id)))),
+            tuple(dict.fromkeys(filter(None, (*fold_columns(folds or ""), *of_target.names, *roles.values())))),
             index=how.index_col, two_words=inspection.two_classes,
         )  # fmt: skip
-        inspection, data = _with_target(inspection, read_with_options(path, wanted, how), of_target)
+        data = apply_weight_column(read_with_options(path, wanted, how), roles.get("weights"))
+        inspection, data = _with_target(inspection, data, of_target)
         usual = "loo" if data.n < DEFAULT_FOLDS else str(DEFAULT_FOLDS)
         return _with_folds(inspection, data, usual if folds is None else folds)
     except BadInput as error:
@@ -378,7 +381,8 @@ def _with_target(inspection: Inspection, data: Dataset, of_target: TargetColumns
     exposures = tuple(name for name in exposures if name != trials)
     about = "" if counted else about
     inspection = replace(inspection, n=data.n, p=data.p, about_target=about, counts=counts)
-    return replace(inspection, exposures=exposures, trials=trials, weights=_may_be_weights(data)), data
+    weights = () if data.weights else _may_be_weights(data)
+    return replace(inspection, exposures=exposures, trials=trials, weights=weights), data
 
 
 def _with_folds(inspection: Inspection, data: Dataset, folds: str) -> Inspection:
@@ -474,7 +478,7 @@ def _choose_features(
 ) -> tuple[list[RawColumn], Subjects | TimeOrder | None]:
     """Return the proposed features, and the subjects or the order in time that groups the rows, with a note on it."""
     candidates = [column for column in table.features if column.name not in labels.values()]
-    named = [column for column in table.features if column.name == labels["id"]]
+    named = [column for column in table.features if column.name == labels.get("id")]
     named += [column for column in candidates if not facts[column.name].drop or column.has_text_values]
     subjects = None if table.target is None else find_subjects(named)
     grouping = subjects or order

@@ -162,7 +162,7 @@ def test_id_is_proposed_and_single_levels_are_stated(loss: str | None, tmp_path:
     path.write_text(
         "who,x,site,y\n" + "".join(f"p{k // 3},{k * k % 13},{'abc'[k % 3]},{y}\n" for k, y in enumerate(counts))
     )
-    found = inspect_file(path, "y", Reading(), None, loss=None if loss is None else Loss(loss), id="who")
+    found = inspect_file(path, "y", Reading(), None, loss=None if loss is None else Loss(loss), roles={"id": "who"})
     assert "--id who" in found.options and not any("--drop" in option for option in found.options)
     assert (found.levels_alone, found.levels_together) == (4, 2)
     assert found.p == (2 if loss is None else 4) and ("--count factors" in found.options) == (loss is None)
@@ -170,9 +170,23 @@ def test_id_is_proposed_and_single_levels_are_stated(loss: str | None, tmp_path:
     alone = "each level of a text column counts as a feature: to count each text column as one feature (2 features in"
     assert shown.count(alone) == 1 and "in total; slower), use --count factors" in shown
     assert run(shlex.split(next(line for line in shown.splitlines() if "sparsecv solve" in line))[1:] + ["-q"]) == 0
-    assert inspect_file(path, "y", Reading(), None, ["x"], id="who").options.count("--features x") == 1
+    assert inspect_file(path, "y", Reading(), None, ["x"], roles={"id": "who"}).options.count("--features x") == 1
     with pytest.raises(BadInput, match="^id: 'wha' is not a column other than the target"):
-        inspect_file(path, "y", Reading(), None, id="wha")
+        inspect_file(path, "y", Reading(), None, roles={"id": "wha"})
+
+
+def test_weights_are_proposed_and_no_feature(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "data.csv"
+    rows = "".join(f"{k * k % 13},{k % 7},{k * 5 % 11},{int(k != 3)},{k * 7 % 5}\n" for k in range(30))
+    path.write_text("x,z,weight,w,y\n" + rows)
+    assert inspect_file(path, "y", Reading(), None).weights == ("weight",)
+    found = inspect_file(path, "y", Reading(), None, roles={"weights": "w"})
+    assert "--weights w" in found.options and found.weights == () and (found.n, found.p) == (29, 3)
+    assert run(["inspect", str(path), "-t", "y", "--weights", "w"]) == 0
+    shown = capsys.readouterr().out
+    assert run(shlex.split(next(line for line in shown.splitlines() if "sparsecv solve" in line))[1:] + ["-q"]) == 0
+    path.write_text("x,w,y\n1,-1,3\n2,1,5\n3,1,2\n5,1,1\n")
+    assert inspect_file(path, "y", Reading(), None, roles={"weights": "w"}).refused.startswith("w is -1 in row 1")
 
 
 def test_clean_files_need_nothing(tmp_path: Path) -> None:
