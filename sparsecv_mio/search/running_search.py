@@ -24,6 +24,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from weakref import WeakSet
 
 import numpy as np
 
@@ -246,6 +247,7 @@ def with_threads(context: Context, options: SearchOptions) -> Context:
 
 
 SILENT_SECONDS = 60.0  # seconds after which a search without a limit and without progress warns of its gap
+_stops_of_warned_calls: WeakSet[threading.Event] = WeakSet()
 
 NewMethod = Callable[[Context, SearchOptions, Signals], Watched]  # returns a method before its first step
 
@@ -343,14 +345,18 @@ def _reporter(method: Watched, signals: Signals, hooks: Hooks) -> Reporter | Non
 
 
 def _make_warner_of_long_search(method: Watched) -> Callable[[], None]:
-    """Return a function that warns once of a search in Python that shows no progress and may take for ever."""
-    is_due = True
+    """Return a function that warns once of a search in Python that shows no progress and may take for ever.
+
+    The searches of one call, for example those of outer folds or draws, share their stop event and one warning.
+    """
+    deadline = method.context.deadline
 
     def warn() -> None:
-        nonlocal is_due
-        if not is_due or (seconds := method.context.deadline.seconds) < SILENT_SECONDS:
+        seconds = deadline.seconds
+        if seconds < SILENT_SECONDS or deadline.stop in _stops_of_warned_calls:
             return
-        is_due, now = False, method.progress()
+        _stops_of_warned_calls.add(deadline.stop)
+        now = method.progress()
         smaller = "fewer --tau or --gamma values take less time"
         if now.proved is not None and (most := now.proved[0]) is not None:
             certified = text_of_taus(size.tau for size in now.taus if size.tau <= most)

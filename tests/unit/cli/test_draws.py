@@ -31,7 +31,8 @@ def test_answer_record_report_and_verification(table: str, tmp_path: Path, capsy
     words = ["solve", table, "-t", "y", "--gamma", "0.1,1", "--tau", "1:2", "--folds", "3", "--json", answer]
     words += ["--bootstrap", "6", "--stability-selection", "3:0.8", "--draw-gap", "0.01", "--draw-file", stored]
     assert run(words) == 0
-    said = capsys.readouterr().out
+    said, err = capsys.readouterr()
+    assert "hint: the draws use the same grid; the best gamma is the smallest of the grid" in err
     assert "6 bootstrap draws of 30 rows (seed 0), each searched again" in said
     assert "choice certified (gap <= 0.01) in 6 of 6 searches (100%)" in said
     assert "selected with a frequency of at least 0.8 over 3 complementary pairs: a" in said

@@ -282,7 +282,10 @@ def test_a_long_search_without_limit_and_progress_warns_once_of_its_gap(monkeypa
     how: dict[str, Any] = {"folds": "5", "gammas": [0.1, 1.0]}
     said = "^no time limit: after . s the minimum CV error is in .*; time_limit=300 ends a search .*; fewer `taus` or"
     with pytest.warns(SparseCVWarning, match=said) as caught:
-        sc.solve(data, **how)
+        record = sc.solve(data, **how, nested=3)
+    assert sum("no time limit" in str(one.message) for one in caught) == 1
+    with pytest.warns(SparseCVWarning, match=said) as caught:
+        sc.bootstrap(record, data, 3)
     assert sum("no time limit" in str(one.message) for one in caught) == 1
     with warnings.catch_warnings(record=True) as caught_otherwise:
         warnings.simplefilter("always")
