@@ -1,4 +1,4 @@
-"""Functions that format numbers, names and parts of records for the screen, reports, tables and messages.
+"""Functions that format numbers and names for the screen, reports, tables and messages.
 
 A number is written with the requested number of significant digits. Numbers from 1 to 1e12 always show all digits
 before the decimal point, so that large numbers can be compared. Long lists of names are shortened, and names that
@@ -8,13 +8,8 @@ contain a comma are quoted.
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_CEILING, Context
-from typing import Any, TypeVar
-
-Kind = TypeVar("Kind", bound=type)
 
 WHOLE_BELOW = 1e12  # numbers from here on are written with an exponent
 
@@ -178,38 +173,3 @@ def interval_digits(rows: Iterable[tuple[float, float]]) -> int:
     """
     ratios = [(high - low) / high for low, high in rows if 0.0 < low < high < math.inf]
     return min(12, max([6, *(2 - math.floor(math.log10(ratio)) for ratio in ratios if ratio > 1e-6)]))
-
-
-def with_short_repr(kind: Kind) -> Kind:
-    """Return a dataclass whose `repr` has at most three lines, so that a notebook can show a part of a record.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> @with_short_repr
-    ... @dataclass
-    ... class Fits:
-    ...     error: float
-    ...     supports: tuple[tuple[str, ...], ...]
-    ...     note: str | None = None
-    >>> Fits(0.1234567, (("a",), ("b",), ("a", "b"), ("c",)))
-    Fits(error=0.123457, supports=<4 values>)
-    """
-
-    def show(self: Any) -> str:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        parts = [f"{name}={_abbreviate_value(value)}" for name, value in values.items() if value is not None]
-        return "\n".join(textwrap.wrap(f"{kind.__name__}({', '.join(parts)})", 110, max_lines=3, placeholder=" ...)"))
-
-    kind.__repr__ = show  # type: ignore[assignment]
-    return kind
-
-
-def _abbreviate_value(value: Any) -> str:
-    if isinstance(value, float):
-        return format_number(value)
-    if is_dataclass(value):
-        return f"{type(value).__name__}(...)"
-    if isinstance(value, Mapping | list | tuple) and (len(value) > 3 or any(map(is_dataclass, value))):
-        return f"<{several(len(value), 'value')}>"
-    return f"{value!r:.60}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sparsecv_mio.certificate import parts
 from sparsecv_mio.certificate.predicting import DrawnModel
-from sparsecv_mio.digits import format_interval, format_number, several, with_short_repr
+from sparsecv_mio.digits import format_interval, format_number, several
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,7 @@ class SurfacePiece:
     proved: bool
 
 
-@with_short_repr
+@parts.with_short_repr
 @dataclass(frozen=True)
 class Surface:
     """The best subset of every size as a function of gamma: pieces that cover the interval for every tau."""
@@ -173,7 +173,7 @@ class Replacement:
     pairs: parts.Count
 
 
-@with_short_repr
+@parts.with_short_repr
 @dataclass(frozen=True)
 class NearSize:
     """The certified statements about the supports of `tau` features.

@@ -7,8 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sparsecv_mio.certificate.parts import Bound, Coefficients, Count, Gamma, Number, Seconds, Status, make_frame
-from sparsecv_mio.digits import with_short_repr
+from sparsecv_mio.certificate.parts import (
+    Bound,
+    Coefficients,
+    Count,
+    Gamma,
+    Number,
+    Seconds,
+    Status,
+    make_frame,
+    with_short_repr,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

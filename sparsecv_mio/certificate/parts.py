@@ -12,6 +12,7 @@ import math
 import os
 import platform
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -22,7 +23,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.reading_options import OPPOSITES, Applied, Reading
-from sparsecv_mio.digits import with_short_repr
+from sparsecv_mio.digits import format_number, several
 from sparsecv_mio.errors import CorruptStore, SparseCVError, naming_extras
 from sparsecv_mio.files import write_text
 from sparsecv_mio.model_space import CoefficientBounds, Restrictions
@@ -44,6 +45,7 @@ import msgspec
 from sparsecv_mio.units import GAMMA_RANGE, LARGEST
 
 T = TypeVar("T")
+Kind = TypeVar("Kind", bound=type)
 AT = " - at `$"  # text before the path in messages of msgspec
 Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Gamma = Annotated[float, msgspec.Meta(ge=0.0, le=GAMMA_RANGE[1])]
@@ -61,6 +63,41 @@ else:  # separate classes, since msgspec calls `_custom` for those only
 
     class Coefficients(dict):
         """Numbers by name; with a plain dict, errors of msgspec would not name the key."""
+
+
+def with_short_repr(kind: Kind) -> Kind:
+    """Return a dataclass whose `repr` has at most three lines, so that a notebook can show a part of a record.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @with_short_repr
+    ... @dataclass
+    ... class Fits:
+    ...     error: float
+    ...     supports: tuple[tuple[str, ...], ...]
+    ...     note: str | None = None
+    >>> Fits(0.1234567, (("a",), ("b",), ("a", "b"), ("c",)))
+    Fits(error=0.123457, supports=<4 values>)
+    """
+
+    def show(self: Any) -> str:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        parts = [f"{name}={_abbreviate_value(value)}" for name, value in values.items() if value is not None]
+        return "\n".join(textwrap.wrap(f"{kind.__name__}({', '.join(parts)})", 110, max_lines=3, placeholder=" ...)"))
+
+    kind.__repr__ = show  # type: ignore[assignment]
+    return kind
+
+
+def _abbreviate_value(value: Any) -> str:
+    if isinstance(value, float):
+        return format_number(value)
+    if is_dataclass(value):
+        return f"{type(value).__name__}(...)"
+    if isinstance(value, Mapping | list | tuple) and (len(value) > 3 or any(map(is_dataclass, value))):
+        return f"<{several(len(value), 'value')}>"
+    return f"{value!r:.60}"
 
 
 def plain(value: Any, hint: Any, field: str) -> Any:

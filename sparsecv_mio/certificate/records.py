@@ -16,7 +16,7 @@ import numpy as np
 from sparsecv_mio.certificate import parts
 from sparsecv_mio.certificate.inference_parts import Baselines, Bootstrap, Inference, StabilitySelection
 from sparsecv_mio.certificate.predicting import DrawnSearch, LinearModel
-from sparsecv_mio.digits import format_interval, format_number, format_share, several, with_short_repr
+from sparsecv_mio.digits import format_interval, format_number, format_share, several
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.implementations import find_implementation
 from sparsecv_mio.model_space import NONE
@@ -261,7 +261,7 @@ class NestedClasses:
     brier: parts.Number
 
 
-@with_short_repr
+@parts.with_short_repr
 @dataclass(frozen=True)
 class Nested:
     """Nested cross-validation: the whole procedure is repeated without each outer fold and scored on it.
@@ -298,7 +298,7 @@ class GammaPiece:
     supports: tuple[parts.Count, ...] | None
 
 
-@with_short_repr
+@parts.with_short_repr
 @dataclass(frozen=True)
 class Continuous:
     """The certificate over every gamma of an interval: pieces that cover it for every tau.
@@ -368,7 +368,7 @@ class WithinFolds:
     error: parts.Number
 
 
-@with_short_repr
+@parts.with_short_repr
 @dataclass(frozen=True)
 class Average:
     """The average of the fits of near-optimal pairs, projected on a best subset, which predicts.
