@@ -421,8 +421,10 @@ def _select_columns(table: NDArray[Any], header: list[str], wanted: list[str]) -
 FIGURE_SUFFIXES = (".png", ".pdf", ".svg")  # formats of figure files
 
 
-def _read(record: Any, data: Any) -> Any:
+def _read(record: Any, data: Any, needed_by: str = "") -> Any:
     """Return the data of a record, read from a file or table as the record states; None without data."""
+    if data is None and needed_by:
+        raise BadInput(f"data: {needed_by} requires the data of the record; give data=, as passed to `solve`")
     return None if data is None else find_implementation("data_of")(record, data)
 
 
@@ -520,13 +522,13 @@ class DrawnSearch(DrawnModel):
         """Draw the percentile intervals of the coefficients over bootstrap draws; with the data on a common scale."""
         return find_implementation("plot_intervals")(self, ax, _read(self, data))
 
-    def plot_roc(self, data: Any, ax: Axes | None = None, folds: Any = None) -> Axes:
+    def plot_roc(self, data: Any = None, ax: Axes | None = None, folds: Any = None) -> Axes:
         """Draw the ROC curve of held-out rows of a logistic record; needs its data, and folds that came from Python."""
-        return find_implementation("plot_roc")(self, _read(self, data), ax, folds)
+        return find_implementation("plot_roc")(self, _read(self, data, "plot_roc"), ax, folds)
 
-    def plot_calibration(self, data: Any, ax: Axes | None = None, folds: Any = None) -> Axes:
+    def plot_calibration(self, data: Any = None, ax: Axes | None = None, folds: Any = None) -> Axes:
         """Draw the reliability curve of held-out rows of a logistic record; needs the same as `plot_roc`."""
-        return find_implementation("plot_calibration")(self, _read(self, data), ax, folds)
+        return find_implementation("plot_calibration")(self, _read(self, data, "plot_calibration"), ax, folds)
 
     def held_out_predictions(self, data: Any, folds: Any = None) -> FloatArray:
         """Predict every row of the data by the model of the reported pair that was fitted without its fold.

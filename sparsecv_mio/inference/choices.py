@@ -126,7 +126,8 @@ def question_of_record(
         If the record is of another command or of an interval of gamma, or the data or folds differ from its own.
     """
     if not isinstance(record, Record):
-        raise BadInput(f"{what}: {type(record).__name__} is not a record of `solve`; give the result of `solve`")
+        found = f"{what}: {type(record).__name__} is not a record of `solve`"
+        raise BadInput(f"{found}; give the result of `solve`, or of `read_record` for a file")
     if record.continuous is not None:
         raise BadInput(f"{what}: requires a grid of gammas, not an interval; give values or LO:HI:COUNT to `solve`")
     rows, plan = rows_and_folds_of_record(record, data, folds)

@@ -809,6 +809,8 @@ def check_row_values(option: str, given: Any, n: int) -> FloatArray:
     array([1.5, 1.5])
     """
     kind = "number above 0" if option == "exposure" else "finite number"
+    if isinstance(given, str):
+        raise BadInput(f"{option}: {given!r} is a text; give an array with a {kind} for each row, such as X[{given!r}]")
     values = read_numbers(given, POINT, option, f"; give a {kind} for each row")
     if values.ndim > 1 or values.size not in (1, n):
         raise BadInput(f"{option} has the shape {values.shape}; give a {kind} for each of {n} rows")

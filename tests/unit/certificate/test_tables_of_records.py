@@ -98,6 +98,9 @@ def test_a_record_of_two_classes_takes_the_table(make: Maker) -> None:
                      folds="3", gammas=[1.0], taus=[1])  # fmt: skip
     table = make(frame())
     sc.verify(found, table).raise_if_failed()
+    for draw in (found.plot_roc, found.plot_calibration):
+        with pytest.raises(BadInput, match="^data: plot_[a-z]+ requires the data of the record; give data=, as"):
+            draw()
     assert found.plot_roc(table).get_title(loc="left") and found.plot_calibration(table).get_title(loc="left")
 
 

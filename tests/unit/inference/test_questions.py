@@ -56,5 +56,5 @@ def test_other_data_and_folds_are_refused() -> None:
     interval = sc.cross_validate(data, "5", gammas="0.1..1", taus=[1])
     with pytest.raises(BadInput, match="infer: requires a grid"):
         question_of_record(interval, data, "infer")
-    with pytest.raises(BadInput, match="infer: PathRecord is not a record of `solve`"):
+    with pytest.raises(BadInput, match="infer: PathRecord is not a record of `solve`; .* `read_record` for a"):
         question_of_record(sc.best_subsets(data, gammas=[0.1], taus=[1]), data, "infer")  # type: ignore[arg-type]

@@ -347,6 +347,8 @@ def test_tables_that_no_estimator_can_read_are_one_line() -> None:
         BestSubsetRidgeCV(na="foo").fit(X_LINEAR, Y_LINEAR)
     with pytest.raises(BadInput, match="^exposure is 'a' in row 1; give a number above 0 for each row$"):
         sc.BestSubsetPoissonCV().fit(X_LINEAR, np.ones(20), exposure=["a"] * 20)
+    with pytest.raises(BadInput, match="^exposure: 'days' is a text; give an array with a number above 0 for each row"):
+        sc.BestSubsetPoissonCV().fit(X_LINEAR, np.ones(20), exposure="days")
 
 
 PROSTATE = INSTANCES / "prostate.csv"
