@@ -38,7 +38,7 @@ def with_fold_models(record: Any) -> Record:
     elif record.counts is not None:
         why = "not supported for counts; `predict` gives expected counts"
     elif record.data.weights is not None:
-        why = "not supported with weights, because the coverage guarantee needs rows with equal weight"
+        why = "not supported with weights, because coverage needs rows with equal weight; solve again without weights"
     elif record.average is not None:
         how = '--model pair (model="pair" in Python)'
         why = f"not supported with the averaged model, which has no fold models; solve again with {how}"

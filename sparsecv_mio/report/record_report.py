@@ -90,9 +90,10 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
         body = _common(record, data)
     else:
         body = _path_sections(record, data) if isinstance(record, PathRecord) else _fit_sections(record, data)
-    warnings = (Sentences(tuple(record.warnings)),) if record.warnings else ()
+    hints = record_words.hints(record) if isinstance(record, Record) else []  # printed in their own section
+    notes = [words for words in record.warnings if words not in hints and not words.startswith(NESTED_WARNING)]
     tail = (
-        Section("Data", (_data_facts(record.data), *warnings)),
+        Section("Data", (_data_facts(record.data), *((Sentences(tuple(notes)),) if notes else ()))),
         Section("How to verify it", _verify(record, name, file)),
         Section("Versions", (facts(*record.versions.items(), ("this report", versions()["sparsecv_mio"])),)),
     )

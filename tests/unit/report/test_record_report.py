@@ -16,6 +16,7 @@ from sparsecv_mio.certificate.parts import ReadingInfo
 from sparsecv_mio.certificate.records import Nested, Record
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.digits import format_interval, format_lower, format_number, several
+from sparsecv_mio.errors import SparseCVWarning
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
@@ -51,6 +52,14 @@ def test_the_numbers_are_those_of_the_record(record: Record) -> None:
     assert {pair[0] for pair in record.versions.items()} < set(said)
     assert said["penalty"] == "for columns divided by their length" and said["intercept"].startswith("fitted in each")
     assert said["order of the search (--method)"] == record.request.method_used and "method" not in said
+
+
+def test_hints_that_python_stored_as_warnings_are_printed_once() -> None:
+    with pytest.warns(SparseCVWarning, match="the best tau is the largest of the grid"):
+        record = solve(data(), folds="5", gammas=[0.1, 1.0], taus=[1, 2])
+    other = "3 of 9 rows with weight 0 in 'w' dropped"
+    text = report_text(dataclasses.replace(record, warnings=(*record.warnings, other)), "md", "R", None, "D")
+    assert text.count("the best tau is the largest of the grid") == text.count(other) == 1
 
 
 @pytest.mark.parametrize("upper", [0.60482171453, 83.76591443, 26227614.2])
