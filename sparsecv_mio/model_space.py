@@ -456,26 +456,26 @@ class Restrictions:
 
     Attributes
     ----------
-    force_in : tuple of str
+    force_in : str or sequence of str
         Features in every model. They are penalised like all others and count towards tau.
-    force_out : tuple of str
+    force_out : str or sequence of str
         Features in no model, as if the data did not have them.
-    at_most : tuple of AtMost
-        Limits on the number of features of a group in a model; as text, `2:a,b,c`.
-    hierarchy : tuple of Parents
+    at_most : str or sequence
+        Limits on the number of features of a group in a model: `2:a,b,c`, `(2, ["a", "b", "c"])` or several of these.
+    hierarchy : str, mapping or sequence of str
         Features that are in a model only with their parents, such as interactions with their factors. As text,
         `strong`, `weak`, `ab=a,b` (with both parents) or `ab=a|b` (with at least one).
-    nonnegative, nonpositive : tuple of str
+    nonnegative, nonpositive : str or sequence of str
         Features whose coefficient is at least, or at most, zero. A model is then the fit under these sign constraints.
         A feature with coefficient zero under its sign constraint counts towards tau only if it is forced in or a
         parent.
-    coef_bounds : tuple of CoefficientBounds
+    coef_bounds : str or mapping of str to (number, number)
         Bounds on coefficients, in the units of the file; as text, `a=0..1,b=..5`. A coefficient may always be zero,
         because its feature may be left out of a model, unless the feature is forced in. The feature `all` stands for
         all features without bounds of their own.
-    adjust : tuple of str
+    adjust : str or sequence of str
         Columns that every model adjusts for, like the intercept: always included, not penalised, not counted in tau.
-    count : tuple of tuples of str
+    count : str or sequence of sequences of str
         Groups of columns that enter a model together and count as one feature. In the input, `factors` means the
         columns `city=Bergen`, `city=Oslo`, ... of every encoded text column, and `columns` means no group. Limits and
         parents refer to a factor by its name; after `within` they refer to its first column.

@@ -71,18 +71,18 @@ class Reading:
         Mark that groups digits by three: a comma, a point, `space` or `apostrophe`, in all of their forms; `none` if
         digits are not grouped, even if the file looks like it. By default digits are not grouped, and ambiguous numbers
         raise an error.
-    na_values : tuple of str
+    na_values : str, number or sequence of these
         Additional missing-value codes, numbers or words: `-999`, or `refused`.
     keep_default_na : bool
         True if the usual codes (NA, null, none and similar ones) count as missing; otherwise they are ordinary words.
     na_indicator : bool
         True to add, for every imputed column, a column of zeros and ones that marks its missing cells.
-    order : tuple of (str, tuple of str)
+    order : mapping of str to sequence of str, or str
         Text columns that are coded by rank, 0, 1, ..., for every value of `encode`; each with its values from the
-        lowest to the highest.
+        lowest to the highest. As text, `size=small<large`.
     skip_lines : str, optional
         Numbers of lines of a text table to skip, counted from 1: `1:3,32`.
-    dates : tuple of str
+    dates : str or sequence of str
         The numbers that every column of dates becomes: `days` since 1970-01-01 under the name of the column; `year`,
         `month` and `weekday` (1 is Monday) as columns such as `sold.year`. `dayfirst` or `monthfirst` states the order
         where the dates do not show it.
