@@ -347,6 +347,7 @@ def test_it_is_done_once_and_announced_before(stored: list[str], monkeypatch: py
 
 
 def test_without_progress_the_logger_reports_it(stored: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         compile_kernels_once(FirstUse("some", 7.0, lambda stop: None), None)
