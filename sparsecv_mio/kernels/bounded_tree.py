@@ -12,8 +12,8 @@ semidefinite. Dropping column j therefore raises the objective by at least
 `2 |g_j d| + k (2 t - t^2) + w d^2 (1 - t)^2`, the cost of the column. A support that drops m columns or more raises the
 objective by at least the m-th smallest cost, and by at least the sum of the m smallest `2 |g_j b_j| + w b_j^2`.
 
-Dropping a column whose coefficient is 0 at a bound costs nothing, because the fit on the other columns is the same. An
-interval that does not contain 0 is extended to 0 until its column is included.
+Dropping a column whose coefficient is 0 at a bound costs nothing, because the fit on the other columns is the same. As
+long as a column is free, its interval [lo, hi] is extended to contain 0. After the column is included, [lo, hi] holds.
 """
 
 from typing import NamedTuple

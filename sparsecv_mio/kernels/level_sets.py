@@ -2,13 +2,14 @@
 
 The bounds are those of docs/theory/bounds.md, sections 4 and 5.
 
-A level set contains all coefficients b whose objective, or its relaxation, is at most a number ubar. The held-out rows
-are X and their targets u.
+A level set contains all coefficients b whose objective f(b), or its relaxation F(b), is at most a number ubar. The
+held-out rows are X and their targets u.
 
 **Conic bound.** F is the perspective relaxation of :mod:`sparsecv_mio.kernels.node_relaxation` for k columns in normal
 form `M = G + I`, with the level set `{ b : F(b) <= ubar }`:
 
-    F(b) = yy - 2 c'b + b'G b + Omega_k(b),        D(b; c, yy, G) = yy - b'G b - (k largest g_j^2),   g = c - G b.
+    F(b) = yy - 2 c'b + b'G b + Omega_k(b),        g = c - G b,
+    D(b; c, yy, G) = yy - b'G b - (sum of the k largest g_j^2).
 
 Let b* be any k-sparse vector with `f(b*) <= ubar`. For every t > 0 and every b, which need not be optimal,
 

@@ -5,8 +5,8 @@ tighter relaxation. The diagonal w that this module computes is the solution of
 
     maximise   sharpness * sum_j log w_j + log det(M - diag(w)).
 
-The solution w does not depend on the units of the columns. The larger `sharpness`, the nearer is `sum log w_j` to its
-maximum.
+If column j is multiplied by t, w_j is multiplied by t^2, so the relaxation does not depend on the units of the columns.
+The larger `sharpness`, the nearer is `sum log w_j` to its maximum.
 """
 
 from typing import NamedTuple
