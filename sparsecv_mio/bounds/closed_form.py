@@ -70,7 +70,8 @@ For a single row x, `reach` is `x'M^{-1} x`. A computed centre b0 has a rounding
 :mod:`sparsecv_mio.problem.problem` bounds.
 
 **Rounding.** The bounds are widened to cover three rounding errors: those of the centre of the ball, of the objective
-at the centre, and of the held-out rows.
+at the centre, and of the held-out rows. In the table, `unit` is the relative rounding error of the moments of the
+fold, and `load = ||y|| + sum_j sqrt(M_jj) |b0_j|`.
 
 ====================== =============================== ===========================================================
 code                   centre of the ball              numbers that are widened
@@ -79,10 +80,10 @@ code                   centre of the ball              numbers that are widened
                        a bound on its error            normal equations, `reach` by the condition of M, rows by
                                                        `unit`
 `ball_of_left_out`     not computed; the full-data fit the leverage, the residual and the result, by the caller
-                       bounds it
+                       bounds its residuals
 `kernels.level_sets`   the ridge fit on the columns    `ubar` by the allowance for comparing f at two points
                        that remain after screening     (docs/theory/bounds.md 7), eigenvalues by 1e-9
-`formulation.task`     the scaled ridge fit; the ball  the level by a margin, the radius by the residual of the
+`formulation.task`     the scaled ridge fit; the ball  `ubar` by a margin, the radius by the residual of the
                        bounds coefficients             normal equations and by 1e-6, every bound by 1e-9
 ====================== =============================== ===========================================================
 

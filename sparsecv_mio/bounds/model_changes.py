@@ -16,8 +16,8 @@ residuals of the full-data model, r^(-N) those of the model without N, and T the
 upper bound on the training objective of every model that may be optimal without N. Let h_N be the squared error on the
 rows N of the best model fitted without these rows. Then
 
-    training rows    |R_T - u|^+ <= change <= min( R_T + u, d (2 sqrt(R_T) + d) ),     R_T = ||r_T||^2
-    rows of N        |h_N - R_N| <= change <= h_N + R_N,                               R_N = ||r_N||^2
+    training rows    max(R_T - u, 0) <= change <= min( R_T + u, d (2 sqrt(R_T) + d) ),     R_T = ||r_T||^2
+    rows of N        |h_N - R_N|     <= change <= h_N + R_N,                               R_N = ||r_N||^2
 
 If N is a single row, its change is exactly `|h_N - R_N|`. The number d bounds `||r_T - r_T^(-N)||`, the distance on T
 between the residuals of the two models. To compute d, a multiple s r_T of the vector r_T is used as a dual point of the

@@ -6,17 +6,19 @@ tau nonzero coefficients, and let `u >= f(b*)`. Then (docs/theory/bounds.md, sec
 
     h(b*) >= (V_t - u) / t.
 
-At t = 1 the bound is the training-loss bound (:mod:`sparsecv_mio.bounds.closed_form`), except for the treatment of the
-intercept. One number V_1 is then valid for all folds. Two effects make the bound smaller than h(b*). First, V_t may be
-smaller than the minimum of f + t h; the bound is then smaller by this difference divided by t. Large weights reduce the
-first effect, and are suitable if relaxations are weak, as with small penalties. Second, the minimiser of f + t h fits
-the held-out rows better than b*. Small weights reduce the second effect, and are suitable if a fold contains rows that
-no model fits well.
+Both f and h use the intercept of the training rows. If h contains all rows on which the fold does not train, f + h is
+therefore at least the training objective on all rows. At t = 1, a lower bound on the minimum of that objective is then
+a valid V_1 for every fold, and gives the training-loss bound (:mod:`sparsecv_mio.bounds.closed_form`).
+
+Two effects make the bound smaller than h(b*). First, V_t may be smaller than the minimum of f + t h; the bound is then
+smaller by this difference divided by t. Large weights reduce the first effect, and are suitable if relaxations are
+weak, as with small penalties. Second, the minimiser of f + t h fits the held-out rows better than b*. Small weights
+reduce the second effect, and are suitable if a fold contains rows that no model fits well.
 
 V_t is nonincreasing in tau and concave in gamma (:mod:`sparsecv_mio.bounds.closed_form`), so a relaxation at one pair
 (tau, gamma) also gives bounds at other pairs. The minimum of f + t h is concave in t, and so is the value of its
-relaxation. If V_t is one of these two numbers, `(V_t - u) / t` has a single local maximum, and an ascent finds the best
-t.
+relaxation. If V_t is this minimum or this value, `(V_t - u) / t` has a single local maximum, and an ascent finds the
+best t.
 
 Branch-and-bound trees also use multipliers of the normal equations, which increase V_t. With multipliers, V_t is still
 nonincreasing in tau and nondecreasing in gamma, but it need not be concave in gamma. The V_t of one pair then gives

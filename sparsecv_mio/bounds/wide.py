@@ -5,7 +5,7 @@ columns, and may choose k of the remaining columns. Let yy be the sum of squares
 node is solved on a small working set of columns. The bound of the node is the dual value over *all* remaining columns.
 For every b and every support S of the node (:mod:`sparsecv_mio.kernels.node_relaxation`),
 
-    f(S)  >=  yy - b'G b - sum_I g_j^2 - (k largest g_j^2 of the remaining columns),     g = X'(y - X b),
+    f(S)  >=  yy - b'G b - sum_I g_j^2 - (k largest g_j^2 of the remaining columns),     g = X'(y - X b).
 
 Only the rows of G for the working set are computed. With q columns, a node therefore takes O(q) operations for each
 nonzero coefficient of b, and needs no product with X. Columns with a large `|g_j|` join the working set.

@@ -8,9 +8,9 @@ is above the objective of the support. The number of fits is limited (`MOST_FITS
 features only.
 
 With bounds on coefficients, fits are within the bounds. The rule holds if the intervals of the columns that branching
-may still remove are extended to 0. If bounds of 0 hold so many coefficients at 0 that the fit is that of a support, all
-other optimal supports with these columns have the same fit. Branching then goes on with sets that lack one of its
-columns.
+may still remove are extended to 0. In the fit on a set of columns, bounds of 0 may hold so many coefficients at 0 that
+the other columns of the set are a support. Then no support in the set has a smaller objective, and all supports in the
+set that contain this support have the same fit. Branching goes on with the sets that lack one of its columns.
 """
 
 from __future__ import annotations

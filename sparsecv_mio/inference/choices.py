@@ -1,8 +1,8 @@
-"""Functions that repeat the whole procedure on draws of the rows: the folds, the grid, the choice of a model, its fit.
+"""Functions that repeat the whole procedure (folds, grid, choice of a model, fit of the model) on draws of the rows.
 
 A *draw* is a set of rows drawn at random. The procedure is the search that gave the reported model, with the same grid
 and options. The folds of a draw are made like the inner folds of nested cross-validation. The search of a draw starts
-from the reported supports. Draws are searched one after the other. If a draw takes long, several single-threaded
+from the supports of the record. Draws are searched one after the other. If a draw takes long, several single-threaded
 processes search different draws at the same time. Finished draws are stored in a file of JSON lines, so that a later
 run continues with the missing draws.
 """

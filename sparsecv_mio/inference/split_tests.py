@@ -6,9 +6,9 @@ feature may be selected because chance makes it fit these rows well. Such a feat
 therefore does not compute naive p-values.
 
 In split b of B, some rows choose a model with m_b terms, and the other rows test each of its terms without a ridge
-penalty. The p-value of term j is `p_jb = min(1, m_b p)` if the model contains the term, and 1 otherwise. Let
-`g = max(0.05, 1 / B)`, and let p_j(k) be the k-th smallest p-value of term j. The combined p-value (Meinshausen, Meier
-and Buehlmann 2009) is
+penalty. If the model contains term j, let p be the p-value of the test of this term, and `p_jb = min(1, m_b p)`.
+Otherwise let p_jb be 1. Let `g = max(0.05, 1 / B)`, and let p_j(k) be the k-th smallest p_jb of term j over the splits.
+The combined p-value (Meinshausen, Meier and Buehlmann 2009) is
 
     P_j = min(1, (1 - log g) min_k (B / k) p_j(k)),    where k runs from `g B` to B.
 

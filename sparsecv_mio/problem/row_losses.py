@@ -4,8 +4,8 @@ A row loss is a smooth convex function `l(m) >= 0` of the margin m with `|l'''| 
 
 The margin is `sign z'theta`, for a row z and coefficients theta. With logistic loss, `sign` is -1 or 1 by the class of
 the row; otherwise it is 1. The loss l may also depend on the target y of the row. docs/theory/glm.md, section 11,
-states the properties that each method must have. The module uses plain numpy, in the precision of its arguments;
-`kernels/smooth_losses` has the compiled versions.
+states the properties that the methods of a loss must have. The module uses plain numpy, in the precision of its
+arguments; `kernels/smooth_losses` has the compiled versions.
 """
 
 from __future__ import annotations

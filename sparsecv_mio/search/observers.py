@@ -10,8 +10,9 @@ best pair is certified among the pairs of size at most `tau` or of gamma at leas
 be null, and the list may be null too. `stage` describes the last step that began. `begun` lists all steps that began
 since the previous line, each with its order, its description, and its smallest and largest gamma.
 
-Every line describes all pairs. A line is written only after the results of some steps are stored, and at least 0.02 s
-after the previous line. Writing the lines then takes at most 5% of the time. One line may describe several steps.
+Every line describes all pairs. A line is written only after the results of some steps are stored. The time between two
+lines is at least 0.02 s, and long enough that writing takes at most 5% of the time. One line may therefore describe
+several steps.
 
 A search by descent has no grid of gammas. The first line of the trace of a descent has `"gammas": null`. Each other
 line has the `gamma` of the next step and the number of earlier `steps`. The list `pairs` has the pairs with this gamma,

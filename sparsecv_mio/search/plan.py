@@ -138,8 +138,8 @@ class Plan:
         "node limit of the first tree of a subproblem")
     node_growth: int = _setting(4, "ratio",
         "by_size, full-data trees, held-out lists, subproblem trees, together, weighted trees",
-        "ratio of the node limit of a tree to that of the previous tree of the subproblem; with the ratio 4, a third "
-        "of the nodes are repeats")
+        "ratio of the node limit of a tree to that of the previous tree of the subproblem; with the ratio 4, all "
+        "earlier trees together have a third of the nodes of the last tree")
     max_tries: int = _setting(30, "trees", "all",
         "maximum number of trees of a subproblem; the last of them has no node limit")
     look_nodes: int = _setting(FIRST_LOOK, "nodes", "by_size, full-data trees, together",

@@ -10,7 +10,7 @@ If S is not listed,
 Therefore h_N is at least `T - u_N`, or S is listed. A Newton step from the full-data fit of a listed support gives an
 interval for its held-out loss (`trees/glm_left_out`). Let d be the difference between two losses on N: the loss of the
 fit without N, minus the loss of the full-data fit. The lower bound `T - u_N` reaches h_N as soon as T exceeds the
-minimum of F by d / 2, so short lists are sufficient.
+minimum of F by about d / 2, so short lists are sufficient.
 
 For an upper bound on h_N, choose a number `level`. Let `loss_of_all` be an upper bound on the loss of the rows N at all
 points with F of at most `level`. Let `loss_of_fits` be an upper bound on the loss of the rows N at all fits of the

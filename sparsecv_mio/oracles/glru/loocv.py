@@ -11,11 +11,12 @@ of each row. Let `a_i = alpha_i / ((n - 1) ridge)`. The primal point that belong
 
 **Newton steps.** One Newton step from the full-data fit towards the fit without row i gives an estimate of the
 prediction. Let `H = X' diag(l'') X / (n - 1) + ridge I` at the full-data fit. Without row i, the Hessian is
-`H - s_i x_i x_i'` with `s_i = l_i'' / (n - 1)`, and the gradient is `(g - l_i' x_i) / (n - 1)` with g near `-ridge w`.
-The formula of Sherman and Morrison gives the step without row i from the solution of a linear system with H. This step
-is the approximate leave-one-out estimate of Rad and Maleki, with which the GLRU paper compares its method in (32)-(35).
-The step ends at a primal point. The duality gap at this point bounds the error of the prediction, and in most cases
-proves the sign of the prediction. Steps are computed for many rows at once and cost two products with X.
+`H - s_i x_i x_i'` with `s_i = l_i'' / (n - 1)`, and the gradient is `(g - l_i' x_i) / (n - 1)`. Here g is
+`sum_j l_j' x_j + (n - 1) ridge w`, which equals `-ridge w` if the full-data fit is exact. The formula of Sherman and
+Morrison gives the step without row i from the solution of a linear system with H. This step is the approximate
+leave-one-out estimate of Rad and Maleki, with which the GLRU paper compares its method in (32)-(35). The step ends at a
+primal point. The duality gap at this point bounds the error of the prediction, and in most cases proves the sign of the
+prediction. Steps are computed for many rows at once and cost two products with X.
 
 **Errors of a classifier** are counted by Algorithm 2 of the paper, with one full-data fit and a bound on every
 leave-one-out prediction. If the bound does not determine the sign of the prediction, one Newton step with its duality

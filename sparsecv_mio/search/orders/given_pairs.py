@@ -1,8 +1,8 @@
 """Search orders that solve, or only estimate, every pair (tau, gamma) of a goal, even pairs that bounds could exclude.
 
-For proofs, the pair with the fewest attempts comes first, so that easy pairs do not wait for hard ones. Among pairs
-with the same number of attempts, the smallest gamma comes first, then the smallest tau. For estimates, a local search
-in every fold looks for supports of the open pairs.
+In the order `given_pairs`, the pair with the fewest attempts comes first, so that easy pairs do not wait for hard ones.
+Among pairs with the same number of attempts, the smallest gamma comes first, then the smallest tau. In the order
+`estimates`, a local search in every fold looks for supports of the open pairs.
 """
 
 from __future__ import annotations
