@@ -172,8 +172,8 @@ def verify(
 
     The command uses plain linear algebra instead of the search code. It makes the folds again, refits every support and
     recomputes the errors. With squared-error loss and at most 12 non-constant features, it tries every subset of every
-    pair; with 13 to 15, every subset of the reported pair. The first line states the verdict and the claims that were
-    not verified. The other lines state whether each field was recomputed, bounded or only read.
+    pair; with 13 to 15, every subset of the reported pair and some others. The first line states the verdict and the
+    claims that were not verified. The other lines state whether each field was recomputed, bounded or only read.
     """
     from sparsecv_mio.certificate.read_back import data_of, unknown_fields
     from sparsecv_mio.certificate.verify import verify as check

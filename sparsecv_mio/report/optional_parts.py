@@ -635,9 +635,9 @@ def print_external_solver(console: Console, record: Record) -> None:
     share = sum(work.seconds for work in own) / max(sum(work.seconds for work in sources), TINY)
     say(
         console,
-        f"solver {solver}: {several(n_problems, 'MIO problem')}, {share:.0%} of the search time, {closed:.0%} of the "
-        f"closed gap; lists of near-optimal supports make up for the tolerance of the solver, {TRUST:g}, so the gap "
-        "may be smaller than this tolerance",
+        f"solver {solver}: {several(n_problems, 'MIO problem')} in {share:.0%} of the search time closed {closed:.0%} "
+        "of the relative gap (100% at first); lists of near-optimal supports make up for the tolerance of the solver, "
+        f"{TRUST:g}, so the gap may be smaller than this tolerance",
         style="dim",
     )
 

@@ -835,8 +835,8 @@ def _path_sections(record: PathRecord, data: Dataset | None) -> list[Section]:
 def _verify(record: AnyRecord, name: str, file: str) -> tuple[Block, ...]:
     """Return how the record is verified."""
     subsets = (
-        "With at most 12 non-constant features, it tries every subset at every pair; with 13 to 15 features, it tries "
-        "every subset at the reported pair only."
+        "With at most 12 non-constant features, it tries every subset at every pair; with 13 to 15 features, it does "
+        "so at the reported pair and some other pairs."
         if record.loss.is_quadratic
         else f"It proves by branch and bound that subsets are optimal, if this takes at most {MOST_FITS:,} fits; "
         "otherwise, it states what is not verified."

@@ -166,7 +166,7 @@ def test_an_external_solver_is_named_with_its_share_of_the_work_and_its_toleranc
     mios = SourceWork("MIOs of highs", 2, 15, 4580, 6.0, 0.4, 0, 120, 0.25)
     by_highs = replace(booked.request, backend="highs"), replace(booked.work, sources=(mios, *SOURCES))
     text = printed(lambda console: print_answer(console, replace(booked, request=by_highs[0], work=by_highs[1])), 300)
-    assert "\nsolver highs: 15 MIO problems, 75% of the search time, 25% of the closed gap; " in text
+    assert "\nsolver highs: 15 MIO problems in 75% of the search time closed 25% of the relative gap (100% " in text
     assert "the tolerance of the solver, 2e-06, so the gap" in text
 
 
