@@ -147,7 +147,7 @@ def check_whole(name: str, value: float | None, least: int, most: int = 10**18) 
     if value is None:
         return
     if not isinstance(value, Real):
-        raise BadInput(f"{name}: {str(value)[:30]!r} is not a whole number")
+        raise BadInput(f"{name}: {str(value)[:30]!r} is not a whole number; give a whole number")
     if not least <= value <= most or value != int(value):
         allowed = f"at most {most:,}" if value > most else f"a whole number of at least {least}"
         raise BadInput(f"{name}: {value} is out of range; give {allowed}")
@@ -192,7 +192,7 @@ def _check_seconds(name: str, value: Any) -> None:
 
 def _check_real(name: str, value: Any) -> None:
     if not isinstance(value, Real) or isinstance(value, bool):
-        raise BadInput(f"{name}: {str(value)[:30]!r} is not a number")
+        raise BadInput(f"{name}: {str(value)[:30]!r} is not a number; give a number")
     if exceeds_double(value):
         raise BadInput(f"{name}: the number exceeds the largest float, 1.8e308; give a smaller number")
 
@@ -244,7 +244,7 @@ class Option:
         if self.check is not None:
             self.check(self.name, value)
         if self.kind is bool and not isinstance(value, bool):
-            raise BadInput(f"{self.name}: {str(value)[:30]!r} is neither True nor False")
+            raise BadInput(f"{self.name}: {str(value)[:30]!r} is neither True nor False; give one of these")
         if self.words is None or (value is None and self.default is None):
             return value
         return parse_keyword(self.words, value, self.name)

@@ -100,7 +100,10 @@ def check_readable(
     if kind is not None:
         raise error(f"cannot read {what} {str(path)!r}: it is {kind}; give a regular file")
     if most is not None and size > most:
-        raise error(f"cannot read {what} {str(path)!r}: its {size:,} bytes exceed the limit of {most:,} bytes")
+        raise error(
+            f"cannot read {what} {str(path)!r}: its {size:,} bytes exceed the limit of {most:,} bytes; give a smaller "
+            "file"
+        )
 
 
 def all_memory() -> int:
@@ -131,7 +134,10 @@ def check_unpacked_size(path: Place, size: int, error: type[SparseCVError] = Bad
         An `error`, if the size is larger than the memory.
     """
     if size > all_memory():
-        raise error(f"file {str(path)!r} unpacks to more than the {all_memory():,} bytes of memory of this machine")
+        raise error(
+            f"file {str(path)!r} unpacks to more than the {all_memory():,} bytes of memory of this machine; give a "
+            "smaller file"
+        )
 
 
 def check_numbers(path: Place, rows: int, columns: int) -> None:
@@ -179,7 +185,7 @@ def check_writable(path: Place, option: str, through: bool = False) -> None:
         place = Path(os.path.realpath(path))
         folder = place.parent.is_dir()
     except (OSError, ValueError) as refused:
-        raise BadInput(f"{option}: {path} cannot be written: {reason(refused)}") from None
+        raise BadInput(f"{option}: {path} cannot be written: {reason(refused)}; name another file") from None
     if kind == "a folder":
         raise BadInput(f"{option}: {path} is a folder; name a file in it")
     if kind is not None:
@@ -193,7 +199,7 @@ def check_writable(path: Place, option: str, through: bool = False) -> None:
     if _is_standard_stream(path):
         raise BadInput(f"{option}: {path} is also standard output or standard error; name another file")
     if not os.access(place if place.exists() else place.parent, os.W_OK):
-        raise BadInput(f"{option}: {path} cannot be written: permission denied")
+        raise BadInput(f"{option}: {path} cannot be written: permission denied; name another file")
 
 
 def _is_standard_stream(path: Place) -> bool:

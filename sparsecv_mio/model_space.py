@@ -177,7 +177,7 @@ def _parents(given: Any) -> Parents:
 
 def _several(given: Any, option: str) -> Iterable[Any]:
     if not isinstance(given, Iterable):
-        raise BadInput(f"{option}: {given!r} cannot be read; see the documentation of this option for its form")
+        raise BadInput(f"{option}: {given!r} is neither a text nor a list; give a text or a list")
     return given
 
 
@@ -942,9 +942,9 @@ class GammaInterval:
 
     def __post_init__(self) -> None:
         if not all(isinstance(end, Real) for end in (self.low, self.high)):
-            raise BadInput(f"gammas: the ends of {self} are not numbers")
+            raise BadInput(f"gammas: {self.low!r} and {self.high!r} are not two numbers; give the ends as numbers")
         if not GAMMA_RANGE[0] <= self.low < self.high <= GAMMA_RANGE[1]:
-            raise BadInput(f"gammas: {self} is not an interval LO..HI of positive numbers with LO below HI")
+            raise BadInput(f"gammas: {self} is not an interval of positive numbers; give LO..HI with LO below HI")
 
     def __str__(self) -> str:
         return f"{self.low:g}{RANGE_SIGN}{self.high:g}"
@@ -969,11 +969,11 @@ def interval(text: str, option: str = "--gamma") -> GammaInterval | None:
         return None
     parts = text.split(RANGE_SIGN)
     if len(parts) != 2:
-        raise BadInput(f"{option}: {text!r} is not an interval LO..HI")
+        raise BadInput(f"{option}: {text!r} is not an interval; write LO..HI with two numbers")
     low, high = _positive(parts[0], option), _positive(parts[1], option)
     if low >= high:
         advice = f"write {low:g}" if low == high else f"write {parts[1]}{RANGE_SIGN}{parts[0]}"
-        raise BadInput(f"{option}: {text!r} is {'a single gamma' if low == high else 'reversed'}, {advice}")
+        raise BadInput(f"{option}: {text!r} is {'a single gamma' if low == high else 'reversed'}; {advice}")
     return GammaInterval(low, high)
 
 
@@ -989,10 +989,11 @@ def finite_number(text: str, option: str) -> float:
         value = float(_plain(text))
     except ValueError:
         share, _, rest = text.strip().partition("%")
-        meant = f"; write {finite_number(share, option) / 100.0:g}" if text.strip().endswith("%") and not rest else ""
-        raise BadInput(f"{option}: {text.strip()!r} is not a number{meant}") from None
+        is_percentage = text.strip().endswith("%") and not rest
+        remedy = f"write {finite_number(share, option) / 100.0:g}" if is_percentage else "give a number"
+        raise BadInput(f"{option}: {text.strip()!r} is not a number; {remedy}") from None
     if not math.isfinite(value):
-        raise BadInput(f"{option}: {text.strip()!r} is not a finite number")
+        raise BadInput(f"{option}: {text.strip()!r} is not a finite number; give such a number")
     return value
 
 
@@ -1005,12 +1006,13 @@ def parse_integer(text: str, option: str) -> int:
     12
     """
     if len(text.strip()) > MOST_DIGITS + 1:
-        raise BadInput(f"{option}: {text.strip()!r} is not a whole number of at most {MOST_DIGITS} digits")
+        raise BadInput(f"{option}: {text.strip()!r} is too long; give a whole number of at most {MOST_DIGITS} digits")
     try:
         return int(_plain(text))
     except ValueError:
         ends = re.fullmatch(r"(\d+)\s*-\s*(\d+)", text.strip()) if "tau" in option else None
-        advice = describe_repeats(text, option) if ends is None else f"; for a range write {ends[1]}:{ends[2]}"
+        repeats = describe_repeats(text, option) or "; give a whole number"
+        advice = repeats if ends is None else f"; for a range write {ends[1]}:{ends[2]}"
         raise BadInput(f"{option}: {text.strip()!r} is not a whole number{advice}") from None
 
 
@@ -1126,7 +1128,7 @@ def taus(text: str, p: int, option: str = "--tau") -> tuple[int, ...]:
     for word in text.split(","):
         ends = [parse_integer(end, option) for end in word.split(":")]
         if len(ends) > 2:
-            raise BadInput(f"{option}: {word.strip()!r} is neither a model size K nor a range LO:HI")
+            raise BadInput(f"{option}: {word.strip()!r} is neither a model size nor a range; write K or LO:HI")
         low, high = ends[0], ends[-1]
         if low > high:
             raise BadInput(f"{option}: {word.strip()!r} is reversed; write {high}:{low}")
@@ -1366,17 +1368,17 @@ def parse_taus(
     numbers = _given_numbers(given, option)
     for value in numbers:
         if value != int(value):
-            raise BadInput(f"{option}: {value:g} is not a whole number")
+            raise BadInput(f"{option}: {value:g} is not a whole number; give whole numbers")
     return tuple(int(value) for value in numbers)
 
 
 def _given_numbers(given: float | Iterable[float], option: str) -> tuple[float, ...]:
     """Return one or several given numbers as a tuple."""
     if not isinstance(given, Real | Iterable):
-        raise BadInput(f"{option}: {given!r} is neither a number nor a list of numbers")
+        raise BadInput(f"{option}: {given!r} is neither a number nor a list of numbers; give one of these")
     numbers = [given] if isinstance(given, Real) else list(given)
     for value in numbers:
         is_number = isinstance(value, Real) and not isinstance(value, bool)
         if not is_number or exceeds_double(value) or not math.isfinite(value):
-            raise BadInput(f"{option}: {repr(value)[:30]} is not a finite number")
+            raise BadInput(f"{option}: {repr(value)[:30]} is not a finite number; give finite numbers")
     return tuple(float(value) for value in numbers)

@@ -316,7 +316,7 @@ def open_client(address: str) -> Iterator[Client]:
     try:
         from distributed import Client
     except ImportError:
-        raise BackendUnavailable("--scheduler needs dask: pip install distributed") from None
+        raise BackendUnavailable("--scheduler: dask is not installed; run pip install distributed") from None
     if not isinstance(address, str):
         raise BadInput(f"--scheduler: {address!r} is not an address; give tcp://HOST:PORT")
     for logger in ("distributed", "tornado.application"):  # this module reports errors itself, as a one-line message
@@ -325,7 +325,10 @@ def open_client(address: str) -> Iterator[Client]:
         client = Client(address, timeout=ANSWERS, set_as_default=False)
     except (OSError, ValueError) as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise BackendUnavailable(f"--scheduler: no dask scheduler answers at {address!r} ({why})") from None
+        raise BackendUnavailable(
+            f"--scheduler: no dask scheduler answers at {address!r} ({why}); start one with `dask scheduler`, or "
+            "correct the address"
+        ) from None
     with client:
         try:
             client.wait_for_workers(1, timeout=APPEARS)
@@ -346,7 +349,9 @@ def _check_versions(client: Client) -> None:
         ) from None
     for worker, version in versions.items():
         if version != __version__:
-            raise BackendUnavailable(f"--scheduler: worker {worker} has version {version}, not {__version__}")
+            raise BackendUnavailable(
+                f"--scheduler: worker {worker} has version {version}, not {__version__}; install the same version"
+            )
 
 
 def _version() -> str:

@@ -354,11 +354,11 @@ def _parse_plan(place: Path) -> dict[str, Any]:
                 f"plan {str(place)!r} has a key of more than {MOST_PARTS} parts separated by dots; shorten the key"
             )
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"plan {str(place)!r} cannot be read: {error}".splitlines()[0]) from None
+        raise BadInput(f"plan {str(place)!r} cannot be read: {error}".splitlines()[0] + "; give a text file") from None
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"plan {str(place)!r} is not a TOML file: {str(error).splitlines()[0]}") from None
+        raise BadInput(f"plan {str(place)!r} is not a TOML file: {str(error).splitlines()[0]}; correct it") from None
     except (ValueError, RecursionError):
         raise BadInput(
             f"plan {str(place)!r} has a number with too many digits, or lists that are nested too deeply; correct it"

@@ -72,7 +72,7 @@ def compare(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
-        raise BadInput(f"--out: cannot make folder {request.out}: {reason(error)}") from None
+        raise BadInput(f"--out: cannot make folder {request.out}: {reason(error)}; name another folder") from None
     session.check_outputs({f"--out {name}": str(folder / name) for name in OUTPUTS}, data)
     targets = _targets(request.target, len(data))
 

@@ -57,9 +57,12 @@ def read_table(path: str | Path) -> pd.DataFrame:
             frame = pd.read_parquet(place)
     except (OSError, ValueError) as error:  # pandas and pyarrow raise ValueErrors for invalid content
         words = str(error).splitlines() or ["no table"]
-        raise BadInput(f"table {str(place)!r} cannot be read: {words[0]}") from None
+        raise BadInput(f"table {str(place)!r} cannot be read: {words[0]}; run `sparsecv collect` again") from None
     if "data" not in frame or "state" not in frame:
-        raise BadInput(f"table {str(place)!r} was not written by `sparsecv collect`: it has no columns data and state")
+        raise BadInput(
+            f"table {str(place)!r} was not written by `sparsecv collect`: it has no columns data and state; name "
+            "another table"
+        )
     if not len(frame):
         raise BadInput(f"table {str(place)!r} has no rows; run `sparsecv collect` again")
     return frame

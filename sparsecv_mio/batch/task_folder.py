@@ -78,7 +78,9 @@ class BatchFolder:
         try:
             self._tasks.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise BadInput(f"--out: folder {str(self.path)!r} cannot be made: {error.strerror}") from None
+            raise BadInput(
+                f"--out: folder {str(self.path)!r} cannot be made: {error.strerror}; name another folder"
+            ) from None
 
     @property
     def exists(self) -> bool:

@@ -211,8 +211,8 @@ class BoundsTable(_Grid):
         if np.any(floor > upper * (1.0 + CROSSING_RTOL)):
             t, fold = (int(i) for i in np.argwhere(floor > upper * (1.0 + CROSSING_RTOL))[0])
             raise Contradiction(
-                f"gamma {self.gammas[g]:g}, tau {self.taus[t]}, fold {fold}: "
-                f"lower bound {floor[t, fold]!r} exceeds upper bound {upper[t, fold]!r}"
+                f"gamma {self.gammas[g]:g}, tau {self.taus[t]}, fold {fold + 1}: "
+                f"lower bound {floor[t, fold]!r} exceeds upper bound {upper[t, fold]!r}; please report this"
             )
         higher = floor > self.lower[g]
         self.lower[g] = np.where(higher, np.minimum(floor, upper), self.lower[g])

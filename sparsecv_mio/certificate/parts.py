@@ -46,6 +46,7 @@ from sparsecv_mio.units import GAMMA_RANGE, LARGEST
 
 T = TypeVar("T")
 Kind = TypeVar("Kind", bound=type)
+NAME_RECORD = "; name a record of `solve`, `path`, `near` or `fit`"  # remedy for a file that is not a record
 AT = " - at `$"  # text before the path in messages of msgspec
 Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Gamma = Annotated[float, msgspec.Meta(ge=0.0, le=GAMMA_RANGE[1])]
@@ -207,11 +208,11 @@ def decode(text: str, kind: type[T]) -> T:
     except msgspec.ValidationError as error:
         raise CorruptStore(f"record: {_sentence(error)}") from None
     except msgspec.DecodeError as error:
-        raise CorruptStore(f"record: not a JSON file ({_locate_json_error(error, text)})") from None
+        raise CorruptStore(f"record: not a JSON file ({_locate_json_error(error, text)}){NAME_RECORD}") from None
     except UnicodeEncodeError:
-        raise CorruptStore("record: not a JSON file (half of a surrogate pair)") from None
+        raise CorruptStore(f"record: not a JSON file (half of a surrogate pair){NAME_RECORD}") from None
     except RecursionError:
-        raise CorruptStore("record: not a record (nested too deeply)") from None
+        raise CorruptStore(f"record: not a record (nested too deeply){NAME_RECORD}") from None
 
 
 _WORDS = {
@@ -710,8 +711,8 @@ class JsonRecord:
         maker = OTHER_FILES.get(schema.partition("/")[0])
         if maker is not None:
             raise CorruptStore(
-                f"record: the file was written by {maker} and is not a record, so it has no answer to verify; "
-                "name a record of `solve`, `path`, `near` or `fit`"
+                f"record: the file was written by {maker} and is not a record, so it has no answer to verify"
+                + NAME_RECORD
             )
         if schema != cls.schema_name:
             raise CorruptStore(

@@ -409,7 +409,8 @@ def _select_columns(table: NDArray[Any], header: list[str], wanted: list[str]) -
                     raise BadInput(
                         f"column {name!r} holds {cell!r:.40} in row {row}; give a number, as in the data of the model"
                     ) from None
-        raise BadInput(f"X must have numbers only: {error}".splitlines()[0]) from None
+        fault = str(error).splitlines()[0]
+        raise BadInput(f"X: not every value is a number ({fault}); give numbers only") from None
     rows, columns = np.nonzero(~np.isfinite(numbers))
     if rows.size:
         raise BadInput(

@@ -66,7 +66,7 @@ class Wanted:
         """
         features, drop = _words(self.features, "features"), _words(self.drop, "drop")
         if features is not None and drop is not None:
-            raise BadInput("features and drop were both given; use one of the two")
+            raise BadInput("features and drop exclude each other; use one of the two")
         names, no_features = self._complete_names(header, void)
         if self.has_fixed_options and features is not None:  # names of a record are never positions
             if self.needed:

@@ -509,7 +509,8 @@ def folds_from_splitter(
                 f'folds: {name} needs the group of each row; give "groups:COLUMN" or "groups:COLUMN:K" (estimators: '
                 f"groups=... of `fit`; or list({name}(...).split(X, y, groups)))"
             ) from error
-        raise BadInput(f"splitter {name} cannot split the data: {error}".splitlines()[0]) from error
+        fault = f"splitter {name} cannot split the data: {error}".splitlines()[0]
+        raise BadInput(f"{fault}; give other folds") from error
     if not scored:
         raise BadInput(f"splitter {name} makes no fold; give at least one pair (training rows, scored rows)")
     whole = all(rows is unseen for rows, unseen in zip(scored, left_out, strict=True))

@@ -328,14 +328,14 @@ def _check_counts(dataset: Dataset, whole: bool) -> None:
     if dataset.target_words:
         named = " and ".join(dataset.target_words)
         raise BadInput(
-            f'target {target!r} has the text values {named}; loss="poisson" needs counts, and '
-            f'loss="logistic" two classes'
+            f'target {target!r} has the text values {named}, not counts; name another target, or give loss="logistic" '
+            "for two classes"
         )
     wrong = np.flatnonzero(~((y >= 0.0) & (y <= LARGEST_COUNT) & ((y == np.floor(y)) | (not whole))))
     if wrong.size:
         value = f"{y[wrong[0]]:.12g} in row {dataset.places[wrong[0]] + 1}"
         kind = "whole numbers" if whole else "numbers"
-        raise BadInput(f'target {target!r} is {value}: loss="poisson" needs counts, {kind} of at least 0')
+        raise BadInput(f'target {target!r} is {value}; loss="poisson" needs counts: {kind} from 0 to {LARGEST_COUNT:g}')
     if not y.any():
         raise BadInput(f'target {target!r} is 0 in every row; loss="poisson" needs at least one count above 0')
 
@@ -415,7 +415,10 @@ def expand_trials(dataset: Dataset, trials: str) -> Dataset:
     """
     if dataset.trials is not None:
         if dataset.trials != trials:
-            raise BadInput(f"trials: {trials!r} is given, but the data already have the trials {dataset.trials!r}")
+            raise BadInput(
+                f"trials: {trials!r} is given, but the data already have the trials {dataset.trials!r}; leave this "
+                "option out"
+            )
         return dataset
     counts = _read_trials(dataset, trials)
     by_outcome = np.column_stack([dataset.y, counts - dataset.y])  # successes before failures
@@ -434,7 +437,7 @@ def _read_trials(dataset: Dataset, trials: str) -> FloatArray:
     check_stored_column(dataset, "trials", trials, "the trials")
     if dataset.target_words:
         raise BadInput(
-            f"trials: target {dataset.target!r} has text values; give the column with the successes of each row"
+            f"trials: target {dataset.target!r} has text values; give a column with the number of successes per row"
         )
     y, counts = dataset.y, read_option_column(dataset, "trials", trials, "a whole number of trials for each row")
     are_valid = (counts >= 1.0) & (counts <= MOST_TRIALS) & (counts % 1.0 == 0.0)

@@ -90,7 +90,9 @@ def _open_columnar(path: Path, wanted: Wanted) -> Iterator[tuple[Any, Selection]
         if "duplicate field names" in str(error):
             wanted.select_columns(_header(path, feather))  # raises the error that names the missing columns
         kind = "Feather" if feather else "Parquet"
-        raise BadInput(f"file {str(path)!r} cannot be read as {kind}: {str(error).splitlines()[0]}") from error
+        raise BadInput(
+            f"file {str(path)!r} cannot be read as {kind}: {str(error).splitlines()[0]}; write the file again"
+        ) from error
 
 
 def _header(path: Path, feather: bool) -> list[str]:
@@ -134,7 +136,9 @@ def read_npz(path: Path, aux: Sequence[str]) -> Matrix:
     except (ValueError, EOFError, KeyError, OverflowError, NotImplementedError, RecursionError, SyntaxError,
             MemoryError, TokenError, zlib.error, zipfile.BadZipFile) as error:  # fmt: skip
         why = (str(error) or type(error).__name__).splitlines()[0]
-        raise BadInput(f"file {str(path)!r} cannot be read as NPZ: {why}") from error
+        raise BadInput(
+            f"file {str(path)!r} cannot be read as NPZ: {why}; save it with numpy.savez(file, X=X, y=y)"
+        ) from error
     for key in ("X", "y"):
         if key not in arrays:
             raise BadInput(f"file {str(path)!r} has no array {key!r}; save it with numpy.savez(file, X=X, y=y)")

@@ -239,12 +239,14 @@ def _check_kinds(given: Mapping[str, Any]) -> None:
         raise TypeError(f"unexpected keyword argument {unknown!r}{meant}")
     for name in ("sep", "decimal", "comment", "encoding", "na", "encode", "thousands"):
         if not isinstance(given[name], str) and (given[name] is not None or name not in MAY_LACK):
-            raise BadInput(f"{name}: {given[name]!r} is not a text")
+            raise BadInput(f"{name}: {given[name]!r} is not a text; give a text")
     if not isinstance(given["index_col"], str | int | None):
-        raise BadInput(f"index_col: {given['index_col']!r} is neither the name nor the position of a column")
+        raise BadInput(
+            f"index_col: {given['index_col']!r} is neither the name nor the position of a column; give one of these"
+        )
     for name in ("header", "keep_default_na", "na_indicator"):
         if not isinstance(given[name], bool):
-            raise BadInput(f"{name}: {given[name]!r} is neither True nor False")
+            raise BadInput(f"{name}: {given[name]!r} is neither True nor False; give one of these")
 
 
 def _thousands(given: str | None, decimal: str) -> str | None:
@@ -271,7 +273,7 @@ def _codes(given: Any) -> tuple[str, ...]:
     several = given.split(",") if isinstance(given, str) else [given] if isinstance(given, Real) else given or ()
     listed = list(several) if isinstance(several, Iterable) else [None]
     if not all(isinstance(word, str | Real) for word in listed):
-        raise BadInput(f"na_values: {given!r} is not a list of texts and numbers")
+        raise BadInput(f"na_values: {given!r} is not a list of texts and numbers; give such a list")
     return tuple(str(word).strip() for word in listed)
 
 

@@ -252,7 +252,9 @@ def inspect_file(
     names = [column.name for column in table.features]
     for option, name in labels.items():
         if name not in (None, *names):
-            raise BadInput(f"{option}: {name!r} is not a column other than the target{did_you_mean(name, names)}")
+            raise BadInput(
+                f"{option}: {name!r} is the target, or is not a column{did_you_mean(name, names)}; name another column"
+            )
     inspect = partial(inspect_table, loss=loss, labels=labels, wanted=wanted)
     inspection, proposal = _inspect_with_dates(table, how, inspect)
     if proposal.without_id:

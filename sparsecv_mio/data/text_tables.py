@@ -61,7 +61,7 @@ def _member(path: Path) -> str:
         with zipfile.ZipFile(path) as store:
             inside = [member.filename for member in store.infolist() if not member.is_dir()]
     except (zipfile.BadZipFile, NotImplementedError) as error:
-        raise BadInput(f"file {str(path)!r} is not a ZIP archive: {error}") from error
+        raise BadInput(f"file {str(path)!r} is not a ZIP archive: {error}; pack the table again") from error
     files = [name for name in inside if not name.startswith("__MACOSX/")]
     if len(files) != 1:
         raise BadInput(f"file {str(path)!r} holds {len(files)} files; pack only the table")
@@ -83,7 +83,7 @@ def _unpack(path: Path) -> Iterator[bytes]:
                 check_unpacked_size(path, count)
                 yield piece
     except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise BadInput(f"file {str(path)!r} cannot be unpacked: {error}") from error
+        raise BadInput(f"file {str(path)!r} cannot be unpacked: {error}; pack the table again") from error
 
 
 def _rewritten(handle: IO[bytes], how: Reading, path: Path) -> Iterator[bytes]:
@@ -196,7 +196,10 @@ def read_text_table(path: Path, wanted: Wanted, kind: str, how: Reading = STRICT
     except pa.ArrowException as error:
         _check_first_lines(table, wanted)
         _check_widths(table, len(header))
-        raise BadInput(f"file {str(path)!r} cannot be read as a table: {str(error).splitlines()[0]}") from error
+        raise BadInput(
+            f"file {str(path)!r} cannot be read as a table: {str(error).splitlines()[0]}; check sep, comment and "
+            "skip_lines"
+        ) from error
 
 
 def read_header(table: TextTable) -> tuple[list[str], int]:
@@ -318,9 +321,11 @@ def _open_rows(table: TextTable) -> Iterator[Iterator[tuple[int, list[str]]]]:
             reader = csv.reader(_lines_of_text(handle, path), delimiter=table.delimiter)
             yield ((reader.line_num, row) for row in reader if row)
     except UnicodeDecodeError as error:
-        raise BadInput(f'file {str(path)!r} is not UTF-8 text; give encoding="latin-1", say') from error
+        raise BadInput(
+            f'file {str(path)!r} is not UTF-8 text; give its encoding, for example encoding="latin-1"'
+        ) from error
     except csv.Error as error:
-        raise BadInput(f"file {str(path)!r} is not a readable table: {error}") from error
+        raise BadInput(f"file {str(path)!r} is not a readable table: {error}; correct the file, or sep") from error
 
 
 def _lines_of_text(handle: TextIO, path: Path) -> Iterator[str]:
@@ -328,7 +333,8 @@ def _lines_of_text(handle: TextIO, path: Path) -> Iterator[str]:
     while line := handle.readline(LONGEST_LINE):
         if len(line) == LONGEST_LINE:
             raise BadInput(
-                f"file {str(path)!r} has a line of more than {LONGEST_LINE:,} characters, so it is not a table"
+                f"file {str(path)!r} has a line of more than {LONGEST_LINE:,} characters, so it is not a table; name "
+                "another file"
             )
         yield line
 

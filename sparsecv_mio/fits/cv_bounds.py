@@ -148,5 +148,6 @@ def check_formula(as_printed: bool, loss: Loss) -> None:
     """Raise `BadInput` if the formula of the paper is requested for another loss than squared error."""
     if as_printed and not loss.is_quadratic:
         raise BadInput(
-            "bounds as-printed: requires loss squared, because the formula of the paper is for squared-error loss"
+            "bounds as-printed: requires loss squared, because the formula of the paper is for squared-error loss; use "
+            "bounds safe"
         )

@@ -516,7 +516,7 @@ def export_model(
     if suffix not in BY_PYOMO and suffix not in BY_MOSEK:
         raise BadInput(f"--to: unknown file ending {suffix!r}; use {', '.join([*BY_PYOMO, *BY_MOSEK])}")
     if piecewise is not None and suffix not in LINEAR:
-        raise BadInput(f"piecewise: a linear model can be written as {' or '.join(LINEAR)}, not {suffix}")
+        raise BadInput(f"piecewise: {suffix} files have no linear model; write {' or '.join(LINEAR)}")
     classes = isinstance(problem, GlmProblem)
     if classes and piecewise is None and suffix in LINEAR:
         raise BadInput(

@@ -299,7 +299,10 @@ class Solver(ABC):
         if not 0 <= tau <= q:
             raise BadInput(f"tau {tau} is out of range; give a number from 0 to {q}, the number of columns")
         if limits.gap < 0 or limits.threads < 1:
-            raise BadInput("the gap must not be negative and there must be at least one thread")
+            raise BadInput(
+                f"gap {limits.gap:g}, threads {limits.threads}: out of range; give a gap of at least 0 and at least "
+                "one thread"
+            )
         self.check_available()
         return form
 

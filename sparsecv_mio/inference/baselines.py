@@ -77,7 +77,8 @@ def parse_baselines(given: str | Iterable[str], dataset: Dataset, restrictions: 
     words = given.split(",") if isinstance(given, str) else given if isinstance(given, Iterable) else [given]
     names = tuple(match_keyword(str(word).strip(), METHODS, "baselines") for word in words)
     if not names or len(set(names)) < len(names):
-        raise BadInput(f"baselines: {', '.join(names) or 'the list is empty'}; give each of {', '.join(METHODS)} once")
+        fault = f"{', '.join(names)} has a name twice" if names else "the list is empty"
+        raise BadInput(f"baselines: {fault}; give one or more of {', '.join(METHODS)}, each once")
     with naming_extras():
         import_module("sklearn.linear_model")  # before a search, so that its time limit includes the import
     if ABESS in names:

@@ -189,7 +189,9 @@ def request_pairs(pairs: int | str, threshold: float = THRESHOLD) -> Repetition:
     if isinstance(pairs, str):
         parsed = re.fullmatch(r"(\d{1,9})(?::(\d*\.?\d+))?", pairs.strip())
         if parsed is None:
-            raise BadInput(f"{STABILITY_SELECTION}: {pairs[:30]!r} is not PAIRS or PAIRS:THRESHOLD; give 50 or 50:0.9")
+            raise BadInput(
+                f"{STABILITY_SELECTION}: {pairs[:30]!r} is not PAIRS or PAIRS:THRESHOLD; write for example 50:0.9"
+            )
         pairs, threshold = int(parsed[1]), float(parsed[2] or threshold)
     check_integer(STABILITY_SELECTION, pairs, 1, MAX_DRAWS // 2)
     if not (isinstance(threshold, Real) and 0.5 < threshold <= 1.0):

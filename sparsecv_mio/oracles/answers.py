@@ -115,8 +115,8 @@ def binary_labels(dataset: Dataset) -> tuple[FloatArray, tuple[float, float]]:
     values = np.unique(dataset.y)
     if values.size != 2:
         raise BadInput(
-            f"target {dataset.target!r} takes {values.size} values: classification needs a target with exactly two "
-            "values"
+            f"target {dataset.target!r} has {values.size} different values, but classification needs exactly two; name "
+            "another target"
         )
     return np.where(dataset.y == values[1], 1.0, -1.0), (float(values[0]), float(values[1]))
 
@@ -239,7 +239,7 @@ def validation_rows(
     if len(unknown):
         raise BadInput(
             f"target {extra.target!r} of the validation data has the value {unknown[0]:g}; the training data have only "
-            f"{values[0]:g} and {values[1]:g}"
+            f"{values[0]:g} and {values[1]:g}; remove the row"
         )
     center, divisor = _center_and_divisor(dataset, scale, intercept)
     return np.ascontiguousarray((extra.X - center) / divisor), np.where(extra.y == values[1], 1.0, -1.0)

@@ -347,7 +347,7 @@ TREE_MOST = 1 << 20, 1 << 24  # maximum numbers of supports and nodes of one tre
 RIDGE_FIRST_COLUMNS, MOST_PATH_COLUMNS = 40, 150  # maximum columns to try ridge fits first, and to try them at all
 PROVED_PATH_NODES = 1 << 17  # nodes of a tree of ridge fits before the perspective relaxation is tried
 POINTS = 512  # number of nodes that every tree of points may have
-DEPENDENT = "--proof: columns are linearly dependent up to rounding at this gamma; give a larger gamma, or an intercept"
+DEPENDENT = "--proof: columns are linearly dependent up to rounding at this gamma; give a larger gamma, or drop columns"
 TOO_LARGE = "--proof: the trees of the proof are too large to write; request fewer sizes (--tau) or a larger gamma"
 
 

@@ -489,8 +489,8 @@ class BestSubsetLogisticCV(sparse_model.ChosenByLoss, SparseClassifier):
         """
         if self.scoring != SCORING:
             raise BadInput(
-                f"scoring: {self.scoring!r} is not certified, give {SCORING!r}; accuracy, AUC and Brier score of the "
-                "chosen pair are in record_.classes"
+                f"scoring: {self.scoring!r} is not certified; give {SCORING!r} (record_.classes has accuracy, AUC and "
+                "Brier score of the chosen pair)"
             )
         data = self._make_class_dataset(X, y, offset, groups)
         data, plan = self._assign_folds(data, self._weights(data, sample_weight))

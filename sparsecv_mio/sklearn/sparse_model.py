@@ -388,11 +388,11 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
             if isinstance(value, np.ndarray) and value.ndim == 0:
                 raise BadInput(f"{name}: {value!r} is an array; give the number {value.item()!r}")
             if name in ("one_se", "fit_intercept", "refit") and not isinstance(value, bool | np.bool_):
-                raise BadInput(f"{name}: {value!r} is neither True nor False")
+                raise BadInput(f"{name}: {value!r} is neither True nor False; give one of these")
             if name == "gamma" and not isinstance(value, Real):
                 raise BadInput(f"gamma: {value!r} is not a number; give one number")
             if name == "verbose" and not isinstance(value, Integral):
-                raise BadInput(f"verbose: {value!r} is not a whole number")
+                raise BadInput(f"verbose: {value!r} is not a whole number; give 0 or a positive one")
             if name == "n_jobs" and value is not None and not (isinstance(value, Integral) and value != 0):
                 raise BadInput(f"n_jobs: {value!r} is not a number of threads; give None, or -1 for all cores")
 

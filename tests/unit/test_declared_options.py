@@ -153,9 +153,9 @@ def test_values_out_of_range(name: str, values: tuple[Any, ...]) -> None:
 @pytest.mark.parametrize("wrong", ["x", "9" * 5000, [1], object()])
 @pytest.mark.parametrize("name", ["gap", "time_limit", "threads"])
 def test_what_is_no_number(name: str, wrong: Any) -> None:
-    with pytest.raises(BadInput, match=r"is not a (whole )?number$"):
+    with pytest.raises(BadInput, match=r"is not a (whole )?number; give a (whole )?number$"):
         OPTIONS[name].validate(wrong)
-    with pytest.raises(BadInput, match="^time_limit: 'True' is not a number$"):
+    with pytest.raises(BadInput, match="^time_limit: 'True' is not a number; give a number$"):
         OPTIONS["time_limit"].validate(True)
 
 

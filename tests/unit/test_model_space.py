@@ -36,12 +36,12 @@ def test_what_may_be_given() -> None:
         ({"at_most": "a,b"}, "at_most: 'a,b' is not K:A,B"),
         ({"at_most": "-1:a"}, "at_most: -1 is out of range"),
         ({"at_most": "1:a,,b"}, "at_most: 'a,,b' is not a list"),
-        ({"at_most": 3}, "at_most: 3 cannot be read"),
+        ({"at_most": 3}, "at_most: 3 is neither a text nor a list; give"),
         ({"at_most": [("a", 1)]}, "at_most: .* is neither"),
         ({"hierarchy": "ab"}, "hierarchy: 'ab' is not one of strong, weak"),
         ({"hierarchy": "c=a,b|d"}, "hierarchy: .* is not one of"),
         ({"hierarchy": {"ab": []}}, "hierarchy: \\[\\] is not a list of features"),
-        ({"hierarchy": 1}, "hierarchy: 1 cannot be read"),
+        ({"hierarchy": 1}, "hierarchy: 1 is neither a text nor a list; give"),
         ({"nonnegative": 1.5}, "nonnegative: 1.5 is neither a feature"),
         ({"force_in": 1.5}, "force_in: 1.5 is neither a feature nor a list of features"),
         ({"force_in": [None]}, "force_in: None is neither the name nor the position of a feature; give one"),
@@ -236,7 +236,7 @@ def test_what_is_no_number_is_refused_in_one_line(given: object) -> None:
         model_space.parse_taus(given, 9, 50)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match=r"^taus: '1-3' is not a whole number; for a range write 1:3$"):
         model_space.parse_taus("1-3", 9, 50)
-    with pytest.raises(BadInput, match=r"^taus: 2.5 is not a whole number$"):
+    with pytest.raises(BadInput, match=r"^taus: 2.5 is not a whole number; give whole numbers$"):
         model_space.parse_taus(2.5, 9, 50)  # type: ignore[arg-type]
 
 
@@ -250,7 +250,9 @@ def test_an_interval_is_no_list() -> None:
     assert model_space.interval("0.01:1:3") is None
     with pytest.raises(BadInput, match="is an interval"):
         model_space.gammas("1e-3..10")
-    with pytest.raises(BadInput, match="positive numbers with LO below HI"):
+    with pytest.raises(BadInput, match="^gammas: 'a' and 2.0 are not two numbers; give the ends as numbers$"):
+        model_space.GammaInterval("a", 2.0)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="positive numbers; give LO..HI with LO below HI"):
         model_space.GammaInterval(2.0, 1.0)
 
 
@@ -270,9 +272,9 @@ def test_limits_parents_and_forcing_name_factors() -> None:
     with pytest.raises(BadInput, match="^count: the data have no factor with two or more columns.*; leave this option"):
         Restrictions(count="factors").resolve_names(["a", "b=c"])  # type: ignore[arg-type]
     for given in (True, [0.1, True]):
-        with pytest.raises(BadInput, match="^gammas: True is not a finite number$"):
+        with pytest.raises(BadInput, match="^gammas: True is not a finite number; give finite numbers$"):
             model_space.parse_gammas(given, 3, 9)
-        with pytest.raises(BadInput, match="^taus: True is not a finite number$"):
+        with pytest.raises(BadInput, match="^taus: True is not a finite number; give finite numbers$"):
             model_space.parse_taus([2, True] if given is True else given[1:], 3, 9)  # type: ignore[index]
     with pytest.raises(BadInput, match=r'feature_name_combiner="\{\}=\{\}".format.*pandas.\)\)$'):
         Restrictions(count="factors").resolve_names(["x0", "x1"])  # type: ignore[arg-type]

@@ -321,13 +321,15 @@ class Backend(Solver):
             ours = max(ours, solver_pass.part.task.scaled.objective(solver_pass.part.task.floor) - rounding)
         if dual > best.objective:
             raise Contradiction(
-                f"backend {self.name}: the lower bound {dual!r} exceeds the objective of a support, {best.objective!r}"
+                f"backend {self.name}: the lower bound {dual!r} exceeds the objective of a support, "
+                f"{best.objective!r}; please report this"
             )
         vendor = 0.0 if answer.certified else (TRUST + PRIMAL) * max(inner.scaled.yy, boxed)
         doubt = vendor + answer.margin
         if ours > best.objective + doubt + rounding:
             raise Contradiction(
-                f"the given lower bound {ours!r} exceeds the objective of a support, {best.objective!r}"
+                f"the given lower bound {ours!r} exceeds the objective of a support, {best.objective!r}; please "
+                "report this"
             )
         lower = min(max(dual, ours), best.objective)
         allowance = proof_allowance(doubt, max(inner.scaled.yy, boxed), best.objective) + rounding

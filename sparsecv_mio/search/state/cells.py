@@ -511,7 +511,8 @@ class CellTable:
     def _contradict(where: Any, low: float, high: float) -> NoReturn:
         g, t, fold = where
         raise Contradiction(
-            f"subproblem (gamma {g}, tau {t}, fold {fold}): lower bound {low!r} exceeds upper bound {high!r}"
+            f"subproblem of gamma number {g + 1}, tau number {t + 1}, fold {fold + 1}: lower bound {low!r} exceeds "
+            f"upper bound {high!r}; please report this"
         )
 
     # -- readers ----------------------------------------------------------------------------------------------------

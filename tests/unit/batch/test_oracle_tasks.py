@@ -97,9 +97,9 @@ def test_wrong_settings_are_refused_as_the_plan_is_read(estimator: str, vary: di
 @pytest.mark.parametrize(
     ("design", "vary", "message"),
     [
-        ({"design": "year", "n": 20}, {"estimator": "treecv", "learner": "pegasos"}, "takes 20 values"),
+        ({"design": "year", "n": 20}, {"estimator": "treecv", "learner": "pegasos"}, "has 20 different values"),
         ({"design": "year", "n": 20}, {"estimator": "treecv", "folds": "2x3"}, "treecv"),
-        ({"design": "year", "n": 20}, {"estimator": "glru", "lam": 1.0}, "takes 20 values"),
+        ({"design": "year", "n": 20}, {"estimator": "glru", "lam": 1.0}, "has 20 different values"),
         (
             {"design": "logistic", "n": 20}, {"estimator": "iacv", **SETTINGS, "solver": "sgd", "batch": 21},
             "batch: 21 exceeds the 20 rows",

@@ -56,7 +56,7 @@ def test_a_floor_raises_lower_ends_and_never_crosses() -> None:
     assert [Origin(code) for code in table.low_origin[0, 0]] == [
         Origin.CONIC, Origin.TRAINING, Origin.TRAINING, Origin.CONIC
     ]  # fmt: skip
-    with pytest.raises(Contradiction, match="gamma 1, tau 2, fold 1"):
+    with pytest.raises(Contradiction, match="gamma 1, tau 2, fold 2: lower"):
         table.raise_lower(0, np.array([[0.0] * 4, [0.0, 6.0, 0.0, 0.0]]), Origin.TRAINING)
 
 

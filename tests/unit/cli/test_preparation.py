@@ -81,7 +81,7 @@ def test_exposures_that_are_named_are_no_feature(tmp_path: Path, capfd: pytest.C
         assert run([*shlex.split(command)[1:], "--gamma", "0.1", "--tau", "1", "-q"]) == 0, command
         capfd.readouterr()
     for given, said in (
-        (["risk"], "'risk' is not a column other than the target (did you mean 'at risk'?)"),
+        (["risk"], "'risk' is the target, or is not a column (did you mean 'at risk'?); name another column"),
         (["c", "--loss", "squared"], "requires --loss poisson"),
     ):
         assert run(["inspect", str(data), "-t", "ill", "--exposure", *given]) == 2

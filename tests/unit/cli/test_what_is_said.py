@@ -395,7 +395,7 @@ VALID = "1,2024-01-05,x,1,2\n"
         ([",2024-01-05,x,1,2\n", "1,2024-01-05,q,1,2\n"], [0, 0], "no prediction for row 2: column 'site' holds 'q'"),
         ([",2024-01-05,x,1,2\n", ",2024-01-05,x,1,2\n"], [0, 0], "2 rows with a missing value in a column"),
         (["1,2024-01-05,q,1,2\n", VALID, "1,2024-01-05,x,1,-2\n", VALID], [0, 1, 1, 1],
-         "no errors are computed: target 'y' is -2 in row 3: "),
+         "no errors are computed: target 'y' is -2 in row 3; "),
     ],
 )  # fmt: skip
 def test_invalid_rows_of_each_kind_have_no_prediction(
@@ -421,7 +421,7 @@ def test_an_invalid_target_or_number_of_trials_stops_no_predictions(
     new, data, record = (tmp_path / name for name in ("new.csv", "t.csv", "r.json"))
     new.write_text(f"{NEW_ROWS}{VALID}1,2024-01-05,x,1,\n1,2024-01-05,x,1,-2\n")
     assert run(["predict", rate_record, str(new)]) == 0
-    assert "no errors are computed: target 'y' is -2 in row 3: " in capsys.readouterr().err
+    assert "no errors are computed: target 'y' is -2 in row 3; " in capsys.readouterr().err
     data.write_text("a,k,n\n" + "".join(f"{i},{i % 3},3\n" for i in range(20)))
     ask = ["fit", str(data), "-t", "k", "--loss", "logistic", "--trials", "n", "--tau", "1", "--gamma", "1"]
     assert run([*ask, "-q", "--json", str(record)]) == 0

@@ -44,8 +44,8 @@ def test_only_counts_get_exposures() -> None:
 @pytest.mark.parametrize(
     ("given", "exposure", "said"),
     [
-        ({"y": [0.0, 1.0, 0.0, -3.0, 2.0, 0.0, 5.0, 1.0]}, None, "'hits' is -3 in row 4: loss=.poisson. needs counts"),
-        ({"y": [0.0, 1.5, 0.0, 3.0, 2.0, 0.0, 5.0, 1.0]}, None, "'hits' is 1.5 in row 2: loss=.poisson. needs counts"),
+        ({"y": [0.0, 1.0, 0.0, -3.0, 2.0, 0.0, 5.0, 1.0]}, None, "'hits' is -3 in row 4; loss=.poisson. needs counts"),
+        ({"y": [0.0, 1.5, 0.0, 3.0, 2.0, 0.0, 5.0, 1.0]}, None, "'hits' is 1.5 in row 2; loss=.poisson. needs counts"),
         ({"y": [0.0] * 8}, None, "is 0 in every row; loss=.poisson. needs at least one count above 0"),
         ({"days": [1.0, 0.0, *([2.0] * 6)]}, "days", "column 'days' is 0 in row 2; give numbers from 1e-12"),
         ({"days": [1.0, np.inf, *([2.0] * 6)]}, "days", "column 'days' is inf in row 2; give numbers from 1e-12"),
@@ -64,7 +64,7 @@ def test_what_is_refused(given: dict[str, object], exposure: str | None, said: s
 def test_words_are_no_counts(tmp_path: Path) -> None:
     file = tmp_path / "patients.csv"
     file.write_text("age,state\n" + "".join(f"{age},{'ill' if age % 3 else 'well'}\n" for age in range(40, 52)))
-    with pytest.raises(BadInput, match="^target 'state' has the text values ill and well; loss=.poisson. needs counts"):
+    with pytest.raises(BadInput, match="^target 'state' has the text values ill and well, not counts; name another"):
         as_counts(read_dataset(file, "state", encode="onehot"))
 
 

@@ -380,7 +380,7 @@ def test_cells_that_stand_for_nothing_are_as_empty_ones(kind: str, tmp_path: Pat
     with pytest.raises(BadInput, match="^column 'a' (is empty|has the missing-value code '-999') in row 2"):
         read_kind(marked.drop(columns="b"), kind, tmp_path, na_values=-999)
     for wrong in ([None], object(), {"a": [1]}.values()):
-        with pytest.raises(BadInput, match="^na_values: .* is not a list of texts and numbers$"):
+        with pytest.raises(BadInput, match="^na_values: .* is not a list of texts and numbers; give such a list$"):
             read_kind(marked, kind, tmp_path, na_values=wrong)
 
 
@@ -463,7 +463,7 @@ def test_a_target_of_two_words_may_have_none(tmp_path: Path) -> None:
         read_dataset(tmp_path / "t.csv", "y", **how)
     assert read_dataset(tmp_path / "t.csv", "y", keep_default_na=False, **how).y.tolist() == [1.0, 0.0] * 4
     for wrong in (None, "no", 0):
-        with pytest.raises(BadInput, match="^keep_default_na: .* is neither True nor False$"):
+        with pytest.raises(BadInput, match="^keep_default_na: .* is neither True nor False; give one of these$"):
             read_dataset(tmp_path / "t.csv", "y", keep_default_na=wrong)
 
 

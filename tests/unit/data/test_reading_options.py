@@ -453,7 +453,7 @@ BAD_WORDS = [
     ({"drop": ["q"]}, "dropped column 'q' is not in the data"),
     ({"drop": ["a, b"]}, "dropped column 'a, b' has the names of several columns; give them as a list of names"),
     ({"aux": ["a,b"]}, "exposure or offset column 'a,b' has the names of several columns; give one of them"),
-    ({"features": ["a"], "drop": ["b"]}, "features and drop were both given"),
+    ({"features": ["a"], "drop": ["b"]}, "features and drop exclude each other; use one"),
     ({"features": ["a", "a"]}, "column 'a' is listed twice in features"),
     ({"drop": ["a", "a"]}, "column 'a' is listed twice in drop"),
     ({"features": ["a", "y"]}, "is the target and cannot be a feature"),

@@ -171,7 +171,7 @@ def test_id_is_proposed_and_single_levels_are_stated(loss: str | None, tmp_path:
     assert shown.count(alone) == 1 and "in total; slower), use --count factors" in shown
     assert run(shlex.split(next(line for line in shown.splitlines() if "sparsecv solve" in line))[1:] + ["-q"]) == 0
     assert inspect_file(path, "y", Reading(), None, ["x"], roles={"id": "who"}).options.count("--features x") == 1
-    with pytest.raises(BadInput, match="^id: 'wha' is not a column other than the target"):
+    with pytest.raises(BadInput, match="^id: 'wha' is the target, or is not a column"):
         inspect_file(path, "y", Reading(), None, roles={"id": "wha"})
 
 

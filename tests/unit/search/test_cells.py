@@ -44,7 +44,7 @@ def test_narrow_tightens_scalars_and_parts_alike() -> None:
 def test_narrow_raises_on_contradiction(lower: float, upper: float) -> None:
     cells = new_table()
     cells.narrow((0, 0, 1), 1.0, 3.0)
-    with pytest.raises(Contradiction, match="gamma 0, tau 0, fold 1"):
+    with pytest.raises(Contradiction, match="gamma number 1, tau number 1, fold 2: lower"):
         cells.narrow((0, 0, slice(None)), np.array([0.0, lower, 0.0, 0.0]), np.array([9.0, upper, 9.0, 9.0]))
     assert (cells.lower[0, 0, 1], cells.upper[0, 0, 1]) == (1.0, 3.0)
 
@@ -53,10 +53,10 @@ def test_narrow_raises_on_contradiction(lower: float, upper: float) -> None:
 def test_settling_a_cell_outside_of_what_is_known_raises(lower: float, upper: float, nominal: float) -> None:
     cells, sure = new_table(), np.array([False, True, False, False])
     cells.narrow((0, 0, slice(None)), 5.0, 6.0)
-    with pytest.raises(Contradiction, match="fold 1"):
+    with pytest.raises(Contradiction, match="fold 2"):
         cells.decide((0, 0, 1), 0, nominal, lower, upper, 0.0)
     row = np.ones(4)
-    with pytest.raises(Contradiction, match="fold 1"):
+    with pytest.raises(Contradiction, match="fold 2"):
         cells.decide_part((0, 0, slice(None)), sure, 0, nominal * row, (lower * row, upper * row), row, branched=True)
     assert not cells.decided.any()
 

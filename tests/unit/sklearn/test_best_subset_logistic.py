@@ -75,7 +75,7 @@ def test_what_is_refused() -> None:
         BestSubsetLogistic(2).fit(X, np.arange(80) % 3)
     with pytest.raises(BadInput, match="y has only one class, 1.0; give rows of two classes"):
         BestSubsetLogistic(2).fit(X, np.ones(80))
-    with pytest.raises(BadInput, match="scoring: 'accuracy' is not certified, give 'neg_log_loss'"):
+    with pytest.raises(BadInput, match="scoring: 'accuracy' is not certified; give 'neg_log_loss'"):
         BestSubsetLogisticCV(scoring="accuracy").fit(X, y)
     chosen = BestSubsetLogisticCV(refit=False, gammas=0.1, taus=1, cv=3).fit(X, y)
     assert chosen.tau_ == 1 and not any(hasattr(chosen, name) for name in ("coef_", "predict", "predict_proba"))
