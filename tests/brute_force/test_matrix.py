@@ -155,7 +155,7 @@ def test_benders_gives_the_same_answer(plain: tuple[Dataset, FoldPlan]) -> None:
     if not usable.usable:
         pytest.skip(usable.why)
     data, folds = plain
-    ask = {"gammas": [0.01, 0.1], "taus": range(0, 7), "gap": 0.0, "threads": 1}
+    ask = {"gammas": [0.01, 0.1], "taus": range(0, 5), "gap": 0.0, "threads": 1}
     ours = cross_validate(data, folds, **ask)  # type: ignore[arg-type]
     for method in ("joint", "grid"):
         theirs = cross_validate(data, folds, method=method, backend="gurobi", formulation="benders", **ask)  # type: ignore[arg-type]
