@@ -393,7 +393,6 @@ def _run_search(request: SolveRequest, run: _SearchRun, levels: References, stop
         from sparsecv_mio.inference.baselines import add_baselines
     if request.draws is not None:
         from sparsecv_mio.inference.repetitions import add_repetitions
-        from sparsecv_mio.report.record_words import edge_hints
 
     import_module("sparsecv_mio.report.record_tables")  # after a limit there is no time to load it
     request.check_checkpoint()
@@ -427,11 +426,18 @@ def _run_search(request: SolveRequest, run: _SearchRun, levels: References, stop
                 lambda record: add_baselines(record, run.dataset, run.plan, run.methods, deadline),
             )
         if request.draws is not None:
-            for hint in [] if request.quiet else edge_hints(record):
-                ending.tell(f"hint: the draws use the same grid; {hint}")
+            _hint_at_edges(record, request.quiet)
             record = add_repetitions(record, question, *request.draws, deadline)
         notes = session.describe_separated_rows(run.dataset, run.plan, request.id)
         run.record = with_reference(replace(record, warnings=(*record.warnings, *notes)), levels)
+
+
+def _hint_at_edges(record: Record, quiet: bool) -> None:
+    """Print the hints on edges of the grid before draws, which take long and use the same grid."""
+    from sparsecv_mio.report.record_words import edge_hints
+
+    for hint in [] if quiet else edge_hints(record):
+        ending.tell(f"hint: the draws use the same grid; {hint}")
 
 
 def _deliver(data: str, request: SolveRequest, run: _SearchRun, status: str) -> int:
