@@ -29,7 +29,7 @@ from sparsecv_mio.oracles.glru import (
     train,
 )
 
-QUICK, FULL = 250, 2000
+QUICK, FULL = 125, 2000
 MODIFICATIONS = ("remove rows", "add rows", "swap rows", "remove columns", "add columns", "swap columns")
 L1_SLACK = 1e-6  # without strong convexity the gap does not bound the distance of the retrained point
 
