@@ -186,8 +186,9 @@ def test_the_same_check_finds_the_printed_intervals_wrong(count: int) -> None:
     assert wrong > 0.005 * cells, f"{wrong} of {cells}"
 
 
-def test_relaxations_are_below_the_truth() -> None:
-    for seed in range(60):
+@pytest.mark.parametrize("count", [60, *slow([120])])
+def test_relaxations_are_below_the_truth(count: int) -> None:
+    for seed in range(count):
         case = random_case(seed)
         if case is None:
             continue
