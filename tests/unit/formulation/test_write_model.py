@@ -66,7 +66,7 @@ def test_highs_solves_the_piecewise_linear_model(suffix: str, tmp_path: Path) ->
 
 def test_a_piecewise_model_is_written_where_it_can_be(tmp_path: Path) -> None:
     problem = problem_of(np.random.default_rng(0), 20, 3, 0.5)
-    for suffix, tangents, message in ((".nl", 8, "written as .mps or .lp"), (".mps", 1, "^piecewise: 1 is out of")):
+    for suffix, tangents, message in ((".nl", 8, "write .mps or .lp"), (".mps", 1, "^piecewise: 1 is out of")):
         with pytest.raises(BadInput, match=message):
             export_model(problem, 2, str(tmp_path / f"m{suffix}"), piecewise=tangents)
     assert not list(tmp_path.iterdir())
