@@ -129,7 +129,7 @@ def check_search(seed: int) -> str:
         case = adjusted_case(seed)
         if case is None:
             return "none"
-        record = case.solved(adjust=case.names, time_limit=20.0, model="average" if seed % 7 == 0 else "pair")
+        record = case.solved(adjust=case.names, time_limit=120.0, model="average" if seed % 7 == 0 else "pair")
     except BadInput as error:
         said = str(error)
         assert "\n" not in said, seed
