@@ -451,9 +451,9 @@ def bound_level_set(
     else:
         return None
     spread = (np.sqrt(2.0 * max(room + lost, 0.0)) + 4.0 * doubt * np.sqrt(fall)) * (1.0 + 4.0 * doubt)
-    low, centre, nowhere = at.value - at.value_off - lost, at.theta + step, Ranges(np.zeros(0), np.zeros(0))
+    low, centre, no_ranges = at.value - at.value_off - lost, at.theta + step, Ranges(np.zeros(0), np.zeros(0))
     ellipsoid = Ellipsoid(centre, inverse, spread, reach + np.abs(centre))
-    return QuadraticAbout((1.0 - doubt) * H, low, nowhere, reach, ellipsoid, doubt)
+    return QuadraticAbout((1.0 - doubt) * H, low, no_ranges, reach, ellipsoid, doubt)
 
 
 def minorant(

@@ -375,8 +375,8 @@ def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
     has_stopped = record_words.has_stopped_early(record)
     methods = record.baselines.methods if record.baselines else ()
     return {
-        "rising": [name for name, value in coefficients.items() if value > 0.0],
-        "falling": [name for name, value in coefficients.items() if value < 0.0],
+        "positive_terms": [name for name, value in coefficients.items() if value > 0.0],
+        "negative_terms": [name for name, value in coefficients.items() if value < 0.0],
         "weighed": stable.chosen if stable and stable.chosen and stable.chosen.weight else None,
         "reason": "the search ended without a proof" if has_stopped else record_tables.MEANING[record.status][1],
         "space": _use_symbols(record_words.search_space(record)), "has_wide_ties": record.has_wide_ties,

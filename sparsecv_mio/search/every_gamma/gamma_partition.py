@@ -469,7 +469,7 @@ def coarse_first(count: int) -> list[int]:
     return list(dict.fromkeys(i for stride in strides for i in range(0, count, stride)))
 
 
-MOST_PIECES = 20_000  # pieces to visit; if rounding errors exceed the gap, division would never end
+MOST_PIECES = 20_000  # pieces to visit; if ties or rounding errors exceed the gap, division may never end
 
 
 def _describe_open_part(running: IntervalSearch, continuous: Continuous) -> str:
