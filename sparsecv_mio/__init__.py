@@ -58,6 +58,7 @@ __all__ = sorted(_HOME)
 _IMPLEMENTATIONS = {
     **_HOME,
     **dict.fromkeys(("as_pandas", "dataset_from_frame", "read_new_frame", "table_columns"), "data.frames"),
+    "CoxAnswerFits": "search.answer.cox_answer_fits",
     "answer_notes": "report.coefficients",
     "check_inference": "inference.split_tests",
     **dict.fromkeys(("criteria", "glm_criteria"), "fits.criteria"),

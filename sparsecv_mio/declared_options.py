@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sparsecv_mio.errors import BadInput, did_you_mean, parse_keyword
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, WIDE_GAMMAS
-from sparsecv_mio.targets import DEFAULT_LOSS, Loss
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss, Ties
 from sparsecv_mio.thresholds import FEW_FOLDS, SMALL
 from sparsecv_mio.units import MOST_THREADS, exceeds_double
 from sparsecv_mio.words import By, ClassWeight, Encode, Intercept, Method, Missing, Model, Scale, Within
@@ -221,6 +221,8 @@ class Option:
         Short name on the command line.
     check : callable, optional
         Function of the name and the value that raises `BadInput` for an invalid value.
+    alias : str
+        Another long name on the command line.
     """
 
     name: str
@@ -232,6 +234,7 @@ class Option:
     several: bool = False
     letter: str = ""
     check: Callable[[str, Any], None] | None = None
+    alias: str = ""
 
     @property
     def flag(self) -> str:
@@ -270,7 +273,8 @@ OPTIONS = {
     for one in (
         # a table, and how it is read
         Option("target", str, None, "T",
-               "Column to predict, by name or position. [y in NPZ and svmlight files]", letter="-t"),
+               "Column to predict, by name or position; with --loss cox, the column of times. [y in NPZ and svmlight "
+               "files]", letter="-t", alias="--time"),
         Option("features", str, None, _FEATURES, "Use only these columns as features. [all but the target]"),
         Option("drop", str, None, "C,D,...", "Use all columns except these. [none]"),
         Option("sep", str, None, "CHAR",
@@ -384,6 +388,15 @@ OPTIONS = {
         Option("class_weight", str, None, "balanced",
                "With --loss logistic: balanced gives both classes equal weight in fits and errors, as in scikit-learn; "
                "it can be combined with --weights. [none]", ClassWeight),
+        Option("event", str, None, "COLUMN[=VALUE]",
+               "With --loss cox: the column that marks events; without =VALUE it must hold 0 (censored) and 1 (event). "
+               "The target is the time."),
+        Option("entry", str, None, "COLUMN",
+               "With --loss cox: the time after which each row is at risk (delayed entry). [always at risk]"),
+        Option("strata", str, None, "COLUMN",
+               "With --loss cox: the stratum of each row, with its own baseline hazard. [one stratum]"),
+        Option("ties", str, None, "",
+               "With --loss cox: the method for tied events, as in R's coxph. [efron]", Ties),
         Option("scale", str, Scale.LENGTH, "WORD",
                "Scale of the columns that the penalty uses: length (centred, unit l2 norm), variance (unit variance) "
                "or none. [length]", Scale),
@@ -505,7 +518,9 @@ COMMAND_SECONDS = 300.0  # default time limit of the command `solve`; Python and
 STOPPING = defaults("gap") | LASTING
 LIMITS = LASTING | defaults("threads")
 EFFORT = STOPPING | LIMITS
-LOSSES = defaults("loss", "positive", "class_weight", "exposure", "offset", "trials")
+LOSSES = defaults(
+    "loss", "positive", "class_weight", "exposure", "offset", "trials", "event", "entry", "strata", "ties"
+)
 SEARCHING = LOSSES | defaults("one_se", "stability", "model", "own_error") | EFFORT | defaults(
     "method", "backend", "formulation", "solver_option", "mio_budget", "refine", "scale_within", "na_within"
 )  # fmt: skip
@@ -571,7 +586,7 @@ PANELS: dict[str, tuple[str, ...]] = {  # panels of the help with their options,
         "target", "loss", "na", "encode", "folds", "gamma", "tau", "one_se", "model", "nested", "gap", "time_limit",
         "threads", "json", "quiet",
     ),
-    "Data": (*TABLE, "id", "weights", "exposure", "offset", "trials"),
+    "Data": (*TABLE, "id", "weights", "exposure", "offset", "trials", "event", "entry", "strata", "ties"),
     "Folds and grid": ("folds", "seed", "gamma", "tau"),
     "Models": (*RESTRICTING, *UNITS, "scale_within", "na_within", "together", "box", "assume_box"),
     "Choice": (
@@ -613,3 +628,6 @@ def settle_options(options: DataclassInstance) -> None:
     for field in fields(options):
         if field.name in OPTIONS:
             object.__setattr__(options, field.name, OPTIONS[field.name].validate(getattr(options, field.name)))
+    loss = getattr(options, "loss", DEFAULT_LOSS)
+    if not loss.target.has_intercept and getattr(options, "intercept", None) is Intercept.FOLD:  # the default
+        object.__setattr__(options, "intercept", Intercept.NONE)

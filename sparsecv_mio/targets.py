@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 
 class Loss(StrEnum):
-    """The loss that a fit minimises: squared error, log loss of two classes, or half the deviance of counts."""
+    """The loss that a fit minimises: squared error, log loss, half deviance, or negative log partial likelihood."""
 
     SQUARED = "squared"
     LOGISTIC = "logistic"
     POISSON = "poisson"
+    COX = "cox"
 
     @property
     def target(self) -> Target:
@@ -32,12 +33,20 @@ DEFAULT_LOSS = Loss.SQUARED
 LARGER_GAMMAS = "give larger gammas"  # advice for separated classes, which excludes the hint to try smaller gammas
 
 
+class Ties(StrEnum):
+    """The method for tied events of Cox regression."""
+
+    EFRON = "efron"
+    BRESLOW = "breslow"
+
+
 class Values(StrEnum):
     """The values of a target; they decide how the data are prepared and what a record stores of them."""
 
     NUMBERS = "numbers"
     CLASSES = "two classes"
     COUNTS = "counts"
+    TIMES = "survival times"
 
 
 FIELDS_OF_VALUES = {Values.CLASSES: "classes", Values.COUNTS: "counts"}  # field of a record on its target
@@ -65,7 +74,8 @@ class Target(NamedTuple):
     explained : str
         Name of the share that a model explains of the losses of held-out rows.
     link : {"identity", "logit", "log"}
-        Link function: the linear predictor is the link of the expected target.
+        Link function: the linear predictor is the link of the prediction. The prediction of a time is the logarithm of
+        a hazard ratio, with the link `identity`.
     unit : str
         Unit of the coefficients; empty if it is that of the target.
     ratio : str
@@ -81,6 +91,10 @@ class Target(NamedTuple):
         not depend on the rows.
     separated : str
         Rows that a hyperplane separates when fits without a ridge penalty have no minimum.
+    has_intercept : bool
+        False if a model has no intercept, because only differences of linear predictors count.
+    is_sum_over_rows : bool
+        False if the loss of some rows is no sum of losses of single rows.
     """
 
     values: Values
@@ -99,6 +113,8 @@ class Target(NamedTuple):
     is_quadratic: bool = False
     gammas_over_rows: tuple[float, float, int] | None = None
     separated: str = ""
+    has_intercept: bool = True
+    is_sum_over_rows: bool = True
 
     @property
     def has_classes(self) -> bool:
@@ -109,6 +125,11 @@ class Target(NamedTuple):
     def has_counts(self) -> bool:
         """True if the target has counts."""
         return self.values is Values.COUNTS
+
+    @property
+    def has_times(self) -> bool:
+        """True if the target has survival times."""
+        return self.values is Values.TIMES
 
 
 TARGETS = {
@@ -132,6 +153,14 @@ TARGETS = {
         unit="log rates", ratio="rate ratio", options=("exposure", "offset"), gammas_over_rows=(3.0, 3000.0, 7),
         separated="the rows of count 0 from the others",
     ),
+    Loss.COX: Target(
+        values=Values.TIMES, model="Cox", row_loss="negative log partial likelihood",
+        losses="negative log partial likelihoods", cv_error="cross-validated negative log partial likelihood per event",
+        total="negative log partial likelihood", null_model="no features",
+        explained="share of the partial likelihood of held-out rows explained", unit="log hazard ratios",
+        ratio="hazard ratio", options=("event", "entry", "strata", "ties"), gammas_over_rows=(1.0, 100.0, 7),
+        has_intercept=False, is_sum_over_rows=False,
+    ),
 }  # fmt: skip
 
 
@@ -141,6 +170,7 @@ REASONS = {  # options that some losses alone have, and the reason
     "exposure": "only counts have exposures",
     "trials": "no other loss has successes and failures",
     "offset": "with squared-error loss, subtract the offset from the target instead",
+    **dict.fromkeys(("event", "entry", "strata", "ties"), "only survival times have events and risk sets"),
 }
 
 
@@ -177,11 +207,18 @@ class TargetColumns(NamedTuple):
         Column of offsets.
     trials : str, optional
         Column of the numbers of trials, if the target is the number of successes.
+    event : str, optional
+        Column that marks the events of survival times, or `COLUMN=VALUE`.
+    entry, strata : str, optional
+        Columns of entry times and of strata.
     """
 
     exposure: str | None = None
     offset: str | None = None
     trials: str | None = None
+    event: str | None = None
+    entry: str | None = None
+    strata: str | None = None
 
     @classmethod
     def from_fields(cls, holder: object) -> TargetColumns:
@@ -195,12 +232,12 @@ class TargetColumns(NamedTuple):
 
     def by_option(self) -> dict[str, Any]:
         """Return the name of each column, by option."""
-        return self._asdict()
+        return self._asdict() | {"event": None if self.event is None else split_event(self.event)[0]}
 
     @property
     def predictor_columns(self) -> TargetColumns:
         """The columns that enter the linear predictor: exposures and offsets."""
-        return self._replace(trials=None)
+        return TargetColumns(self.exposure, self.offset)
 
     def keep_for_loss(self, loss: Loss) -> TargetColumns:
         """Return the columns that a loss has."""
@@ -210,3 +247,15 @@ class TargetColumns(NamedTuple):
 
 
 NO_TARGET_COLUMNS = TargetColumns()
+
+
+def split_event(event: str) -> tuple[str, str | None]:
+    """Return the column that marks events, and the value that means an event; None if none is given.
+
+    Examples
+    --------
+    >>> split_event("status=2"), split_event("died")
+    (('status', '2'), ('died', None))
+    """
+    column, equals, value = event.rpartition("=")
+    return (column.strip(), value.strip()) if equals else (event, None)

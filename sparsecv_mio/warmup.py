@@ -24,16 +24,18 @@ from sparsecv_mio.fits.cv_bounds import bound_cv_errors
 from sparsecv_mio.fits.fit_options import PathOptions, SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.formulation.outcome import Limits
+from sparsecv_mio.kernels.cox_newton import fill_wide_drops
 from sparsecv_mio.kernels.kernel_cache import where_kernels_are as where_kernels_are
 from sparsecv_mio.model_space import parse_hierarchy, parse_limits
 from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.problem.glm import GlmProblem
+from sparsecv_mio.problem.risk_sets import make_risk_sets
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.proofs.threshold_trees import PerspectiveProof, Units, prove_thresholds
 from sparsecv_mio.satellites import registered
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.first_use import BOUNDED, KINDS, RESTRICTED, answer_tiny_questions, make_tiny_data
+from sparsecv_mio.search.first_use import BOUNDED, KINDS, RESTRICTED, SURVIVAL, answer_tiny_questions, make_tiny_data
 from sparsecv_mio.search.problems.fold_local_search import search_all_passes
 from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.targets import DEFAULT_LOSS
@@ -62,7 +64,7 @@ def first_runs() -> None:
         data = make_tiny_data(n, p, kind.options.get("loss", DEFAULT_LOSS))
         how: dict[str, Any] = {"gammas": GAMMAS, "taus": TAUS[:2], **kind.options}
         best_subsets(data, **how)
-        if kind not in (RESTRICTED, BOUNDED):
+        if kind not in (RESTRICTED, BOUNDED, SURVIVAL):
             bound_cv_errors(data, make_folds(folds, data), gammas=GAMMAS, taus=TAUS[:2], options=PathOptions(
                 loss=kind.options.get("loss", DEFAULT_LOSS)))  # fmt: skip
             near_optimal(data, folds, gamma=1.0, taus=2, most=5, **kind.options)
@@ -97,6 +99,12 @@ def two_classes() -> None:
     mask = subsets.fits.mask([0, 1])
     folds = LeftOut(subsets.fits, RowLists(np.arange(3), np.array([0, 3])), None, np.ones(30))
     folds.values(mask, subsets.fits.refit(mask[None, :]).points[0], bool)
+
+
+def survival_times() -> None:
+    """Bound drops of linear predictors as for very many rows."""
+    sets = make_risk_sets(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]))
+    fill_wide_drops(sets, np.zeros(3), np.zeros(4), np.zeros(2))
 
 
 def restricted_trees() -> None:
@@ -148,6 +156,7 @@ STEPS: dict[str, Callable[[], None]] = {
     "commands": first_runs,
     "best subsets on all rows": trees,
     "two classes": two_classes,
+    "survival times": survival_times,
     "trees under restrictions": restricted_trees,
     "local searches": local_searches,
     "searches": partial(searches, 30, 5),

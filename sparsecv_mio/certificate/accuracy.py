@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.certificate.concordance import TimeQuality, assess_times
 from sparsecv_mio.units import ROUNDING
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ def class_quality(
     return ClassQuality(loss, accuracy, _auc(truth, chance, w), brier, threshold)
 
 
-Quality = FitQuality | ClassQuality | CountQuality
+Quality = FitQuality | ClassQuality | CountQuality | TimeQuality
 
 
 def assess_predictions(
@@ -247,6 +248,8 @@ def assess_predictions(
     threshold : float, optional
         Probability from which on class 1 is predicted; above 0.5 by default.
     """
+    if loss.target.has_times:
+        return assess_times(rows, predicted)
     if loss.target.has_classes:
         return class_quality(rows.y, predicted, weights, threshold)
     if loss.target.has_counts:

@@ -564,6 +564,9 @@ def check_target(checks: Checks, record: StoredRecord, dataset: Dataset, plan: F
     null_error = null_error_of_folds(dataset, record.loss, plan)
     if null_error is None:
         return True
+    if record.data.null_error is not None:
+        checks.close("data.null_error", record.data.null_error, null_error, 1e-10 * (1.0 + null_error))
+        checks.end_part(f"the events, and the {record.null_name}")
     if counts is not None:
         checks.require_equal("counts.certified", counts.certified, "half_deviance")
         checks.close("counts.null_error", counts.null_error, null_error, 1e-10 * (1.0 + null_error))

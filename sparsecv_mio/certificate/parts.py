@@ -488,7 +488,9 @@ def applied_reading(info: ReadingInfo | None) -> Applied | None:
     )  # fmt: skip
 
 
-NAMED_BY_DATASET = "weights", "class_weight", "exposure", "offset", "trials"  # fields that a data set has too
+NAMED_BY_DATASET = (  # fields that a data set has too
+    "weights", "class_weight", "exposure", "offset", "trials", "event", "entry", "strata", "ties",
+)  # fmt: skip
 
 
 @with_short_repr
@@ -502,7 +504,8 @@ class DataInfo:
     preprocessing of the file; null for a plain table of numbers. `exposure` is the column of exposures of counts, and
     `offset` the column that is added to linear predictors. With `trials`, the column of the numbers of trials, the
     successes and failures of a row of the file are two rows, and `total_weight` is the number of trials. `loss` is the
-    loss of the fits; null in records of version 0.2 or older.
+    loss of the fits; null in records of version 0.2 or older. With survival times, `event`, `entry` and `strata` are
+    columns, `total_weight` is the weight of the events, and `null_error` the error of the model without features.
     """
 
     n: Count
@@ -520,10 +523,17 @@ class DataInfo:
     loss: Loss | None = None
     offset: str | None = None
     trials: str | None = None
+    event: str | None = None
+    entry: str | None = None
+    strata: str | None = None
+    ties: Literal["efron", "breslow"] | None = None
+    null_error: Number | None = None
 
     @property
     def unit_of_errors(self) -> str:
-        """What the CV error is a mean over: rows, or trials."""
+        """What the CV error is a mean over: rows, trials, or events."""
+        if self.event is not None:
+            return "event"
         return "row" if self.trials is None else "trial"
 
     @property
@@ -664,9 +674,9 @@ class JsonRecord:
 
     @property
     def null_error(self) -> float | None:
-        """Loss per row of the null model of classes or counts; None for a target of numbers."""
+        """Loss per row of the null model of classes, counts or times; None for a target of numbers."""
         parts = (getattr(self, name, None) for name in FIELDS_OF_VALUES.values())
-        return next((part.null_error for part in parts if part is not None), None)
+        return next((part.null_error for part in parts if part is not None), self.data.null_error)
 
     @property
     def null_name(self) -> str:
@@ -766,6 +776,9 @@ def _check_loss(record: JsonRecord) -> None:
         needed = record.loss.target.values is values
         if (getattr(record, name, None) is not None) != needed:
             raise CorruptStore(f"record: field {name} must {'not be' if needed else 'be'} null with loss {record.loss}")
+    needed = record.loss.target.has_times
+    if (record.data.null_error is not None, record.data.event is not None) != (needed, needed):
+        raise CorruptStore(f"record: fields data.event and data.null_error do not suit loss {record.loss}")
 
 
 def iterate_parts(part: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:

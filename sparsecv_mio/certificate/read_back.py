@@ -21,10 +21,11 @@ from sparsecv_mio.data.frames import read_frame
 from sparsecv_mio.data.loss_targets import as_counts, encode_classes, expand_trials, with_offsets
 from sparsecv_mio.data.readers import read_with_options
 from sparsecv_mio.data.reading_options import STRICT, Applied, Reading
+from sparsecv_mio.data.survival_columns import with_survival
 from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weighted_rows, weights_of, with_class_weight
 from sparsecv_mio.errors import BadInput, CorruptStore, MissingFile, WrongColumn, WrongSeparator
 from sparsecv_mio.files import check_readable
-from sparsecv_mio.targets import TargetColumns
+from sparsecv_mio.targets import TargetColumns, Ties
 
 AnyRecord = Record | PathRecord | FitRecord | CommonRecord
 StoredRecord = AnyRecord | NearRecord
@@ -216,6 +217,8 @@ def adapt_to_record_loss(record: StoredRecord, dataset: Dataset) -> Dataset:
         _check_named_file(f"data.{option}", name or "")
     if getattr(record, "counts", None) is not None:
         return with_offsets(as_counts(dataset, whole=False), columns)
+    if record.data.event is not None:
+        return with_survival(dataset, columns, None if record.data.ties is None else Ties(record.data.ties))
     if classes is None:
         return dataset
     dataset = with_offsets(dataset, columns)

@@ -23,6 +23,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
 from sparsecv_mio.certificate.claims import check_gap, check_target
+from sparsecv_mio.certificate.cox_design import CoxDesign
 from sparsecv_mio.certificate.design import Design, Model, Support, Tell
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, PathRecord
 from sparsecv_mio.certificate.glm_design import FitStore, GlmDesign
@@ -360,7 +361,8 @@ def make_design(
         return RidgeDesign.from_restrictions(*how, plan=plan)
     advice = WRITE_PROOF if has_proof(record) else TRY_LESS
     store = FitStore() if tell is None else FitStore(tell=tell)
-    return GlmDesign.from_restrictions(*how, plan=plan, loss=record.loss, advice=advice, store=store)
+    made = GlmDesign if record.loss.target.is_sum_over_rows else CoxDesign
+    return made.from_restrictions(*how, plan=plan, loss=record.loss, advice=advice, store=store)
 
 
 def has_proof(record: StoredRecord) -> bool:

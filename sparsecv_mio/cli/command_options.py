@@ -263,7 +263,9 @@ def _make_shared_option(name: str, default: Any, of_record: bool = False) -> cli
     made = CommandOption(
         default, declared.metavar, text, words, declared.flag, declared.letter, is_off=declared.default is True
     )
-    return made.make(name, kind)
+    option = made.make(name, kind)
+    option.opts += [declared.alias] if declared.alias else []
+    return option
 
 
 def _refuse_repeated_options(given: Sequence[click.Parameter]) -> None:

@@ -24,6 +24,7 @@ from sparsecv_mio.arrays import (
     unmask,
 )
 from sparsecv_mio.data.reading_options import Applied
+from sparsecv_mio.data.survival import Survival
 from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.implementations import find_implementation
@@ -138,6 +139,10 @@ class Dataset:
     are_classes_swapped : bool
         True if the class that is 0 comes after the other one in the default order; stratified folds are made from the
         default order.
+    survival : Survival, optional
+        Events, entry times and strata of the rows, if the target is a time (:mod:`sparsecv_mio.data.survival`).
+    event, entry, strata : str, optional
+        Columns of events (or `COLUMN=VALUE`), of entry times and of strata.
 
     Examples
     --------
@@ -166,6 +171,10 @@ class Dataset:
     holes: BoolArray | None = None
     scales: ScalesByGroup | None = None
     are_classes_swapped: bool = False
+    survival: Survival | None = None
+    event: str | None = None
+    entry: str | None = None
+    strata: str | None = None
 
     def __repr__(self) -> str:
         return f"Dataset(n={self.n}, p={self.p}, target={self.target!r})"
@@ -212,11 +221,13 @@ class Dataset:
     @property
     def has_stratified_folds(self) -> bool:
         """True if random folds are stratified by default."""
-        return self.classes is not None
+        return self.classes is not None or self.survival is not None
 
     @property
     def stratifying_target(self) -> FloatArray:
         """(n,) numbers by which stratified folds are balanced."""
+        if self.survival is not None:
+            return self.survival.weigh_events(None)
         return 1.0 - self.y if self.are_classes_swapped else self.y
 
     @property
@@ -232,7 +243,12 @@ class Dataset:
     @property
     def scoring_weights(self) -> FloatArray | None:
         """(n,) weights of the rows in means of losses; None if each row counts once."""
-        return self.row_weights
+        return self.row_weights if self.survival is None else self.survival.weigh_events(self.row_weights)
+
+    @property
+    def ties(self) -> str | None:
+        """Method for tied events; None if the target is no time."""
+        return None if self.survival is None else str(self.survival.ties)
 
     def weight_of(self, rows: slice | IntArray) -> float:
         """Return the total weight of some rows in means of losses; without weights, their number."""
@@ -279,7 +295,8 @@ class Dataset:
         weights, exposures = self.weights_and_exposures(rows)
         holes = None if self.holes is None else self.holes[rows]
         return replace(
-            self, X=self.X[rows], y=self.y[rows], aux=aux, row_weights=weights, row_exposure=exposures, holes=holes
+            self, X=self.X[rows], y=self.y[rows], aux=aux, row_weights=weights, row_exposure=exposures, holes=holes,
+            survival=None if self.survival is None else self.survival.take(rows),
         )  # fmt: skip
 
     def weights_and_exposures(self, rows: slice | IntArray) -> tuple[FloatArray | None, FloatArray | None]:
@@ -305,6 +322,8 @@ class Dataset:
             digest.update(b"weights" + self.row_weights.astype("<f8", copy=False).tobytes())
         if self.row_exposure is not None:
             digest.update(b"exposure" + self.row_exposure.astype("<f8", copy=False).tobytes())
+        if self.survival is not None:
+            self.survival.digest(digest.update)
         return f"sha256:{digest.hexdigest()}"
 
     @classmethod

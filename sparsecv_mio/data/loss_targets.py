@@ -12,6 +12,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import KEPT, MULTIPLICITY, Dataset, describe_value_out_of_range
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.reading_options import YES_AND_NO
+from sparsecv_mio.data.survival_columns import with_survival
 from sparsecv_mio.data.weights import (
     REMOVE_ROW,
     check_row_values,
@@ -21,7 +22,7 @@ from sparsecv_mio.data.weights import (
 )
 from sparsecv_mio.digits import MOST_NAMED
 from sparsecv_mio.errors import BadInput, did_you_mean
-from sparsecv_mio.targets import NO_TARGET_COLUMNS, Loss, TargetColumns
+from sparsecv_mio.targets import NO_TARGET_COLUMNS, Loss, TargetColumns, Ties
 from sparsecv_mio.words import Intercept
 
 TRUTH = {"false": "0", "true": "1"}
@@ -35,8 +36,9 @@ def prepare_for_loss(
     positive: str | float | None = None,
     class_weight: str | None = None,
     columns: TargetColumns = NO_TARGET_COLUMNS,
+    ties: Ties | None = None,
 ) -> Dataset:
-    """Return the data in the form that a loss needs: two classes with class weights, or counts, with offsets.
+    """Return the data in the form that a loss needs: two classes with class weights, counts with offsets, or times.
 
     Parameters
     ----------
@@ -49,7 +51,9 @@ def prepare_for_loss(
     class_weight : {"balanced"}, optional
         Class weights.
     columns : TargetColumns, optional
-        Columns of exposures, offsets and trials.
+        Columns of exposures, offsets and trials, or of events, entry times and strata.
+    ties : Ties, optional
+        Method for tied events.
 
     Raises
     ------
@@ -70,7 +74,7 @@ def prepare_for_loss(
     if target.has_counts:
         return with_offsets(as_counts(dataset), columns)
     check_spreads(dataset, loss)
-    return dataset
+    return with_survival(dataset, columns, ties)
 
 
 def class_names(dataset: Dataset) -> tuple[str, ...]:
@@ -354,6 +358,8 @@ def check_training(dataset: Dataset, folds: FoldPlan, intercept: Intercept, loss
     loss : Loss
         Loss of the fits.
     """
+    if dataset.survival is not None:
+        dataset.survival.check_folds(folds)
     if not (loss.target.has_classes or loss.target.has_counts):
         return
     if intercept is Intercept.GLOBAL:

@@ -24,6 +24,7 @@ from sparsecv_mio.certificate.predicting import expand_coefficients
 from sparsecv_mio.certificate.read_back import adapt_to_record_loss
 from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.data.dataset import MULTIPLICITY, Dataset
+from sparsecv_mio.problem.cox import partial_loss
 from sparsecv_mio.problem.glm_objective import null_loss
 from sparsecv_mio.problem.row_losses import encode_dataset_targets, row_loss
 from sparsecv_mio.units import ACCURATE_RTOL, ROUNDING
@@ -85,7 +86,10 @@ def glm_criteria(
     record : Record, FitRecord or PathRecord
         Record of the models.
     """
-    data, loss = adapt_to_record_loss(record, data), row_loss(record.loss)
+    data = adapt_to_record_loss(record, data)
+    if data.survival is not None:
+        return _cox_criteria(models, data)
+    loss = row_loss(record.loss)
     y, v = encode_dataset_targets(loss, data, slice(0, data.n))
     n = float(data.aux[MULTIPLICITY].sum()) if data.trials is not None else data.n
     signs, made, saturated = loss.signs(y), [], 2.0 * _saturated_loss(data, v)
@@ -98,6 +102,17 @@ def glm_criteria(
         share = 1.0 - deviance / null if null > ACCURATE_RTOL * saturated else math.nan
         around = _scatter(data, predictors + data.row_offsets(slice(0, data.n)), used)
         made.append(GlmCriteria(deviance, share, deviance + 2.0 * used, deviance + used * math.log(n), around))
+    return made
+
+
+def _cox_criteria(models: Sequence[Fitted], data: Dataset) -> list[GlmCriteria]:
+    """Return the criteria of Cox models: a deviance is twice a negative log partial likelihood, BIC counts events."""
+    n_events, made = data.weight_of(slice(0, data.n)), []
+    null = 2.0 * partial_loss(data, np.zeros(data.n))
+    for model, rank in zip(models, _ranks(models, _centre_values(data.X, np.ones(data.n)), data.names), strict=True):
+        deviance = 2.0 * partial_loss(data, data.X @ expand_coefficients(model.coefficients, data.names))
+        bic = deviance + rank * math.log(n_events)
+        made.append(GlmCriteria(deviance, 1.0 - deviance / null, deviance + 2.0 * rank, bic))
     return made
 
 

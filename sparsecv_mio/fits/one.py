@@ -139,6 +139,8 @@ def _solve_model(model: _Model, backend: Solver, options: FitOptions, limits: Li
         return _solve_by_trees(model, start, limits, None) if possible else None
     if box is not None:
         return _solve_by_trees(model, start, limits, box)
+    if model.data.loss.target.has_times:
+        return _solve_by_subsets(model, backend, start, limits)
     problem = model.problem
     seconds = limits.seconds - (time.monotonic() - begin if backend.name == NATIVE else 0.0)
     limits = replace(limits, seconds=max(seconds, 0.0), options=options.solver_option)
@@ -338,6 +340,26 @@ def _solve_by_trees(model: _Model, start: Start | None, limits: Limits, box: flo
     whole.wide.try_supports([choice.inside(support) for support in starts])
     solved = whole.solve_size(tau, node_limit).map_to_columns(choice.others)
     return _outcome(model, solved, limits, clock, built)
+
+
+def _solve_by_subsets(model: _Model, backend: Solver, start: Start | None, limits: Limits) -> Outcome:
+    """Solve by the best subsets of the full data, as `path` does."""
+    if backend.name != NATIVE or not model.constraints.needs <= {"force"}:
+        raise BadInput(
+            f"loss {model.data.loss}: supports only backend native, force_in and force_out; leave others out"
+        )
+    from sparsecv_mio.search.answer.answer_fits import make_answer_fits
+    from sparsecv_mio.search.deadline import Deadline
+
+    data, clock = model.data, Deadline(limits.seconds, None)
+    choice = ForcedColumns.from_positions(data.q, np.array(model.constraints.forced_out, dtype=np.int64))
+    others = replace(data.only(choice.others), restrictions=model.asked.restrictions or data.restrictions)
+    starts = [] if start is None else [choice.inside(np.asarray(start.support, dtype=np.int64))]
+    node_limit = int(limits.nodes) if np.isfinite(limits.nodes) else UNLIMITED
+    found = make_answer_fits(others).solve(
+        model.gamma, [model.tau], starts, node_limit, lambda: limits.is_cancelled or clock.has_expired()
+    )
+    return _outcome(model, found.map_to_columns(choice.others), limits, clock, 0.0)
 
 
 def _compare_from_rows(model: _Model, outcome: Outcome, limits: Limits) -> Outcome:

@@ -75,6 +75,10 @@ def parse_baselines(given: str | Iterable[str], dataset: Dataset, restrictions: 
         If scikit-learn is not installed, or abess is named and is not installed.
     """
     words = given.split(",") if isinstance(given, str) else given if isinstance(given, Iterable) else [given]
+    if dataset.survival is not None:
+        raise BadInput(
+            "baselines: not supported with loss cox, because single rows have no loss; leave this option out"
+        )
     names = tuple(match_keyword(str(word).strip(), METHODS, "baselines") for word in words)
     if not names or len(set(names)) < len(names):
         fault = f"{', '.join(names)} has a name twice" if names else "the list is empty"

@@ -167,6 +167,7 @@ def check_procedure(question: Question, what: str) -> None:
     unsupported = {
         "method bounds, which chooses no model": options.method is Method.BOUNDS,
         "model average": options.model is Model.AVERAGE,
+        f"loss {options.loss}, which has no tests": what == "infer" and not options.loss.target.is_sum_over_rows,
     }
     for named, is_given in unsupported.items():
         if is_given:

@@ -27,6 +27,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.problem.cox_objective import fit_cox, null_loss_of_times
 from sparsecv_mio.problem.objective import r_squared, scales
 from sparsecv_mio.problem.row_losses import FAR_OFF, HALVINGS, NEWTON_STEPS, RowLoss, encode_dataset_targets, row_loss
 from sparsecv_mio.targets import Loss
@@ -167,6 +168,10 @@ def fit_of_data(
     >>> round(float(model.beta[0]), 6), round(abs(model.intercept), 6), round(model.objective, 6)
     (0.674832, 0.0, 2.437209)
     """
+    if loss.target.has_times:
+        ridge: Any = gamma / 2.0 * scales(dataset.X[:, list(support)], how["scale"], dataset.row_weights) ** 2
+        fitted: Any = fit_cox(dataset, support, ridge, how.get("rows"), bool(how.get("near")), how.get("start"))
+        return fitted  # a model with the same attributes
     by_row, columns, rows = row_loss(loss), np.array(list(support), dtype=np.int64), how.get("rows")
     train = np.arange(dataset.n) if rows is None else np.asarray(rows)
     root = np.sqrt(gamma / 2.0) * scales(dataset.X[:, columns], how["scale"], dataset.row_weights)
@@ -445,6 +450,8 @@ def null_error_of_folds(dataset: Dataset, loss: Loss, plan: FoldPlan | None) -> 
     """
     if loss.is_quadratic:
         return None
+    if loss.target.has_times:
+        return null_loss_of_times(dataset, plan)
     return null_loss(dataset, loss, np.arange(dataset.n) if plan is None else plan.all_scored)
 
 

@@ -38,6 +38,7 @@ from sparsecv_mio.units import NO_RIDGE, ROUNDING, TIE_RTOL
 from sparsecv_mio.words import Intercept
 
 if TYPE_CHECKING:
+    from sparsecv_mio.problem.cox import CoxRowFit
     from sparsecv_mio.problem.glm_refit import GlmRowFit
 
 SOLVE_ROUNDING = 64.0 * ROUNDING
@@ -153,7 +154,7 @@ class RowFit:
 
 def refit_rows(
     data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float, fractions: bool = True
-) -> RowFit | GlmRowFit:
+) -> RowFit | GlmRowFit | CoxRowFit:
     """Return the fit of a support to training rows under the loss of the data, with a bound on its error.
 
     Parameters
@@ -163,6 +164,10 @@ def refit_rows(
     """
     if data.loss.is_quadratic:
         return refit_squares(data, rows, support, gamma, fractions)
+    if not data.loss.target.is_sum_over_rows:
+        from sparsecv_mio.problem.cox import refit_cox  # other losses do not need this import
+
+        return refit_cox(data, rows, support, gamma)
     from sparsecv_mio.problem.glm_refit import refit_glm  # squared-error loss does not need this import
 
     return refit_glm(data, rows, support, gamma)

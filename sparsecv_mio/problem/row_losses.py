@@ -418,7 +418,16 @@ def row_loss(loss: Loss) -> RowLoss:
     ----------
     loss : Loss
         Loss of the fits.
+
+    Raises
+    ------
+    BadInput
+        If single rows have no loss.
     """
+    if loss not in ROW_LOSSES:
+        raise BadInput(
+            f"loss {loss}: not supported here, because single rows have no loss; only solve, path and fit support it"
+        )
     return ROW_LOSSES[loss]
 
 

@@ -296,6 +296,8 @@ def error_line(found: accuracy.Quality) -> str:
     if isinstance(found, accuracy.CountQuality):
         explained = f"share of the deviance explained {known(found.explained, format_share)}"
         return f"half deviance {format_number(found.half_deviance)}, MAE {format_number(found.mae)}, {explained}"
+    if isinstance(found, accuracy.TimeQuality):
+        return f"concordance {known(found.concordance, '{:.4f}'.format)} ({found.pairs:,.0f} pairs of rows)"
     explained = known(found.r_squared, format_share)
     return f"RMSE {format_number(found.rmse)}, MAE {format_number(found.mae)}, R^2 {explained}"
 

@@ -297,6 +297,8 @@ def _no_change(record: Record) -> str:
     }
     if own := {name: option for name, (option, rows) in within.items() if rows == Within.FOLDS}:
         why = f"because each fold has its own {' and '.join(own)} ({' and '.join(own.values())})"
+    elif not record.loss.target.is_sum_over_rows:
+        why = f"because single rows have no loss with loss {record.loss}"
     elif has_unknown_fold(record):
         why = "because not every fold has a model with a finite held-out loss"
     elif record.status != "proved":

@@ -657,6 +657,13 @@ def _add_nested(record: Record, question: Question, outer: FoldPlan, deadline: D
     return replace(record, nested=summarise_outer_folds(record, outer, done, question.dataset))
 
 
+def _choose_target(target: Any, time: Any) -> Any:
+    """Return the target; `time` is another name of it, for survival times."""
+    if target is not None and time is not None:
+        raise BadInput(f"time: {time!r} is the target, but target {target!r} is given too; leave out one of the two")
+    return target if time is None else time
+
+
 @keywords_are(Reading, SearchOptions, Restrictions, Hooks)
 def solve(
     data: str | Path | pd.DataFrame | ArrowTable | Dataset,
@@ -732,6 +739,7 @@ def solve(
     ('proved', 7, 0.01)
     """
     settings: dict[str, Any] = dict(keywords)
+    target = _choose_target(target, settings.pop("time", None))
     reading = {name: settings.pop(name) for name in OF_TABLES if name in settings}
     reading |= {name: value for name, value in (("features", features), ("drop", drop)) if value is not None}
     options, hooks = merged_options(None, None, settings, "solve", ("folds", "seed", "nested", "weights", *OF_TABLES))

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -20,6 +21,7 @@ import numpy as np
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.loss_targets import as_counts, as_two_classes
+from sparsecv_mio.data.survival import Survival
 from sparsecv_mio.errors import Interrupted
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.search.deadline import Deadline, Limited
@@ -66,7 +68,8 @@ SMOOTH = Kind(
     "smooth_losses", 35.0, {"loss": find_loss_of_values(Values.CLASSES)},
     ((60, 12, "loo", 0.0), (60, 12, "3", 0.0), (30, 40, "3", 0.0)),
 )  # fmt: skip
-KINDS = FEW, MANY, RESTRICTED, BOUNDED, SMOOTH
+SURVIVAL = Kind("survival_times", 40.0, {"loss": find_loss_of_values(Values.TIMES)}, SMOOTH.shapes)
+KINDS = FEW, MANY, RESTRICTED, BOUNDED, SMOOTH, SURVIVAL
 
 _compiled: set[str] = set()  # purposes whose kernels this process has compiled, or found in the cache
 _under_way: list[str] = []  # purposes that are being compiled; their tiny runs may compile others without a word
@@ -125,6 +128,9 @@ def make_tiny_data(n: int, p: int, loss: Loss = DEFAULT_LOSS, correlation: float
         return as_two_classes(Dataset.from_arrays(X, (y > np.median(y)).astype(float)))
     if loss.target.has_counts:
         return as_counts(Dataset.from_arrays(X, np.floor(np.exp(np.clip(0.5 * y, -1.0, 2.0)))))
+    if loss.target.has_times:
+        survival = Survival(y < 1.0, entry=np.where(y > 0.0, -1.0, 0.01))
+        return replace(Dataset.from_arrays(X, np.round(np.exp(-0.5 * y), 1) + 0.1), survival=survival, event="event")
     return Dataset.from_arrays(X, y)
 
 
@@ -163,7 +169,7 @@ def make_first_use(command: str, options: Asked, dataset: Dataset, run: Callable
         options.
     """
     if not options.loss.is_quadratic:
-        kind = SMOOTH
+        kind = SURVIVAL if options.loss.target.has_times else SMOOTH
     elif options.restrictions.side_constraints:
         kind = BOUNDED if options.restrictions.has_only_bounds else RESTRICTED
     else:

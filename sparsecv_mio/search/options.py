@@ -34,7 +34,7 @@ from sparsecv_mio.model_space import BEYOND_FORCING, COEF_BOUNDS, NONE, RESTRICT
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.state.context import Snapshot
 from sparsecv_mio.search.state.pairs import Grid
-from sparsecv_mio.targets import DEFAULT_LOSS, REASONS, Loss, TargetColumns, find_losses_of_option
+from sparsecv_mio.targets import DEFAULT_LOSS, REASONS, Loss, TargetColumns, Ties, find_losses_of_option
 from sparsecv_mio.words import NATIVE, ClassWeight, Intercept, Method, Model, Oracle, Scale, Within
 
 if TYPE_CHECKING:
@@ -153,6 +153,14 @@ def format_setting(value: Any) -> str:
 NO_OTHER = "other losses support only force_in, force_out, adjust, count and bounds on coefficients"
 
 QUADRATIC = tuple(loss for loss in Loss if loss.is_quadratic)
+BY_ROWS = tuple(loss for loss in Loss if loss.target.is_sum_over_rows)
+OF_ROW_LOSSES = {  # options that require a loss of single rows, and the reason
+    "stability": "with loss cox, single rows have no losses that change",
+    "model": "averages weigh pairs by the losses of single rows",
+    "na_within": "preprocessing in each fold is not supported with loss cox yet",
+    "scale_within": "preprocessing in each fold is not supported with loss cox yet",
+    **dict.fromkeys(("nonnegative", "nonpositive", COEF_BOUNDS), "loss cox has no bounds on coefficients yet"),
+}
 SQUARED_ALONE = {  # options that require squared-error loss, and the reason
     "backend": "for other losses, only the command fit uses solvers",
     "refine": "gamma is refined only for squared-error loss",
@@ -230,6 +238,7 @@ RULES = (
     *(Rule("stability", option, (Within.ALL,), "stability compares models with the same preprocessing")
       for option in WITHIN),
     *(Rule(option, "loss", QUADRATIC, why) for option, why in SQUARED_ALONE.items()),
+    *(Rule(option, "loss", BY_ROWS, why) for option, why in OF_ROW_LOSSES.items()),
     Rule("adjust", "method", tuple(word for word in Method if word is not Method.DESCENT), UNPENALISED),
     Rule("adjust", "refine", (False,), UNPENALISED),
     Rule("count", "model", (Model.PAIR,), "averaged models count each level as one feature"),
@@ -265,6 +274,10 @@ class ModelOptions:
         Column that is added to the linear predictor, for logistic and Poisson loss.
     trials : str, optional
         Column with the numbers of trials, for logistic loss and a target that counts the successes of each row.
+    event, entry, strata : str, optional
+        Columns of the events (or `COLUMN=VALUE`), of entry times and of strata, for Cox loss.
+    ties : {"efron", "breslow"}
+        Method for tied events, for Cox loss; `efron` by default.
     """
 
     scale: Scale = Scale.LENGTH
@@ -275,10 +288,15 @@ class ModelOptions:
     exposure: str | None = None
     offset: str | None = None
     trials: str | None = None
+    event: str | None = None
+    entry: str | None = None
+    strata: str | None = None
+    ties: Ties | None = None
 
     def in_classes(self, dataset: Dataset) -> Dataset:
-        """Return the data with the target of the loss: 0 and 1 with class weights, or counts, with offsets."""
-        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, TargetColumns.from_fields(self))
+        """Return the data with the target of the loss: 0 and 1 with weights, counts, or times, with offsets."""
+        columns = TargetColumns.from_fields(self)
+        return prepare_for_loss(dataset, self.loss, self.positive, self.class_weight, columns, self.ties)
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ OTHER_HELP = {  # of a command that takes another value, or means something else
     "target": ("compare",), "seed": ("iacv", "treecv"), "gamma": ("near", "fit", "export", "compare"),
     "json": ("inspect", "backends"), "tau": ("near", "fit", "export", "compare"), "quiet": ("verify",),
     "full": ("solve", "near", "inspect", "verify"),
-    "by": ("plot",), "loss": ("iacv", "loocv", "stepwise"),
+    "by": ("plot",), "loss": ("iacv", "loocv", "stepwise"), "ties": ("stepwise",),
 }  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from sparsecv_mio.bounds.closed_form import Centre
 from sparsecv_mio.bounds.model_changes import LossesOfRows, Residuals, losses_without_rows, residuals_without_rows
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.implementations import find_implementation
 from sparsecv_mio.problem.beyond_floats import objective_slack
 from sparsecv_mio.problem.objective import fit, ridge_weights
 from sparsecv_mio.problem.problem import SparseProblem, capped_penalty, gamma_to_lam
@@ -362,6 +363,9 @@ class SmoothAnswerFits(AnswerFits):
 
 def make_answer_fits(data: StandardData) -> AnswerFits:
     """Return the fits with the loss of the data."""
+    if data.loss.target.has_times:
+        fits: AnswerFits = find_implementation("CoxAnswerFits")(data)
+        return fits
     return SquaredAnswerFits(data) if data.loss.is_quadratic else SmoothAnswerFits(data)
 
 

@@ -293,6 +293,7 @@ def _suggest_supports(
 def data_info(data: StandardData) -> parts.DataInfo:
     """Describe the data for the record."""
     source = data.dataset
+    has_weight = source.weights is not None or source.trials is not None or source.survival is not None
     return parts.DataInfo(
         n=source.n,
         p=source.p,
@@ -302,7 +303,7 @@ def data_info(data: StandardData) -> parts.DataInfo:
         intercept=str(data.intercept),
         names=tuple(source.names),
         loss=data.loss,
-        total_weight=float(source.weight_of(slice(0, source.n))) if source.weights or source.trials else None,
+        total_weight=float(source.weight_of(slice(0, source.n))) if has_weight else None,
         reading=parts.reading_info(source.reading),
         **{name: getattr(source, name) for name in parts.NAMED_BY_DATASET},
     )
@@ -686,9 +687,10 @@ def describe_data(data: StandardData, null: float | None) -> dict[str, Any]:
     null : float or None
         Error of the null model; None with squared-error loss.
     """
-    target, dataset, null = data.loss.target, data.dataset, null or 0.0
+    target, dataset, info = data.loss.target, data.dataset, data_info(data)
+    info, null = replace(info, null_error=null) if target.has_times else info, null or 0.0
     return {
-        "data": data_info(data),
+        "data": info,
         "classes": Classes(*dataset.classes, null) if target.has_classes and dataset.classes is not None else None,
         "counts": Counts(null) if target.has_counts else None,
     }

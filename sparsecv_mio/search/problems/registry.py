@@ -48,6 +48,10 @@ def make_problems(context: Context, full_data: BestOnAllRows) -> Problems:
         return make_row_based_problems(context)
     if context.data.loss.is_quadratic:
         return _make_squared_problems(context, full_data)
+    if not context.data.loss.target.is_sum_over_rows:
+        from sparsecv_mio.search.problems.cox_folds import CoxProblems
+
+        return CoxProblems(context.data, context.folds, context.grid, context.threads, context.hands)
     from sparsecv_mio.search.problems.smooth import SmoothProblems  # loads kernels that other losses do not need
 
     return SmoothProblems(context.data, context.folds, context.grid, context.threads, context.hands)

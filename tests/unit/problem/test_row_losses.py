@@ -88,7 +88,11 @@ def test_what_has_no_fit_is_refused() -> None:
 
 def test_a_word_names_its_loss() -> None:
     assert row_loss(Loss.LOGISTIC) is LOG_LOSS and row_loss(Loss.POISSON).name == "poisson"
-    assert {loss: row_loss(loss).name for loss in Loss} == {loss: str(loss) for loss in Loss}
+    sums = [loss for loss in Loss if loss.target.is_sum_over_rows]
+    assert {loss: row_loss(loss).name for loss in sums} == {loss: str(loss) for loss in sums}
+    for loss in set(Loss).difference(sums):
+        with pytest.raises(BadInput, match=f"loss {loss}: not supported here, because single rows have no loss"):
+            row_loss(loss)
     with pytest.raises(BadInput, match="its fits use moments"):
         _ = row_loss(Loss.SQUARED).find_code(np.ones(1))
 

@@ -91,6 +91,10 @@ OTHER: dict[str, list[Any]] = {
     "exposure": ["days"],
     "offset": ["days"],
     "trials": ["days"],
+    "event": ["died"],
+    "entry": ["begin"],
+    "strata": ["centre"],
+    "ties": ["breslow"],
 }
 EVERY = {field.name for field in fields(SearchOptions)} - {"restrictions"} | set(RESTRICTIONS)
 # what an option needs before it can be combined with a third one
@@ -104,7 +108,12 @@ NEEDS: dict[str, dict[str, str]] = {
     "exposure": {"loss": "poisson"},
     "offset": {"loss": "poisson"},
     "trials": {"loss": "logistic"},
+    "event": {"loss": "cox"},
+    "entry": {"loss": "cox", "event": "died"},
+    "strata": {"loss": "cox", "event": "died"},
+    "ties": {"loss": "cox", "event": "died"},
 }
+SURVIVAL = "event", "entry", "strata", "ties"
 
 
 def data(of_classes: bool = False) -> Dataset:
@@ -223,6 +232,9 @@ def test_every_pair_is_refused_or_runs(pair: tuple[str, str]) -> None:
     ours = data(bool({"loss", "positive", "class_weight"}.intersection(pair)))
     if "trials" in pair:
         ours = replace(data(True), aux={"days": 1.0 + np.arange(ours.n) % 3})
+    elif set(SURVIVAL).intersection(pair):
+        aux = {"died": np.arange(ours.n) % 3 > 0, "begin": np.full(ours.n, -1.0), "centre": np.arange(ours.n) % 2}
+        ours = replace(ours, y=np.rint(np.abs(ours.y)), aux=aux)
     elif {"exposure", "offset"}.intersection(pair):
         ours = replace(ours, y=np.rint(np.abs(ours.y)), aux={"days": 1.0 + np.arange(ours.n) % 3})
     if "na_within" in pair:

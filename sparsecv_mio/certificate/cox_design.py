@@ -1,0 +1,62 @@
+"""Fits of Cox regression for `verify`, with the branch and bound of other losses (`certificate/glm_design`).
+
+All computations use `problem/cox_objective`, which shares no code with the search. A held-out loss is a difference of
+two partial likelihoods, so every fold is fitted, and no row has a loss of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.design import HeldOut, RowLosses, Support, Tell
+from sparsecv_mio.certificate.glm_design import GlmDesign
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.survival_columns import join_rows
+from sparsecv_mio.problem.glm_objective import GlmModel
+from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, TINY
+
+
+@dataclass(frozen=True, eq=False)
+class CoxDesign(GlmDesign):
+    """Columns of a data set, and fits with Cox loss."""
+
+    @property
+    def has_rough_fits(self) -> bool:
+        """True: fits near the minimum take less time."""
+        return True
+
+    def held_out(self, model: GlmModel, rows: IntArray, dataset: Dataset | None = None) -> tuple[float, float]:
+        """Return the loss of some rows, which may be rows of other data, and a bound on its rounding error."""
+        if dataset is None or dataset is self.dataset:
+            return super().held_out(model, rows)
+        both = join_rows(self.dataset, dataset.take(rows))
+        return super().held_out(model, np.arange(self.dataset.n, both.n), both)
+
+    def coefficient_rooms(self, support: Support, gamma: float, model: object) -> FloatArray:
+        """Return (s,) tolerances for the coefficients of a full-data fit."""
+        largest = float(np.abs(model.beta * model.unit).max(initial=0.0))  # type: ignore[attr-defined]
+        return np.asarray(FOLLOWS_RTOL * largest / model.unit)  # type: ignore[attr-defined]
+
+    def held_out_losses(self, supports: Sequence[Support], gamma: float, tau: int, tell: Tell) -> HeldOut:
+        """Fit the support of every fold; see `Design`."""
+        plan, losses, rooms = self.folds, np.zeros(self.folds.k), np.zeros(self.folds.k)
+        predictors = np.full(plan.scored, np.nan)
+        for fold, support in enumerate(supports):
+            tell(fold, plan.k)
+            model, scored = self.refit(support, gamma, plan.train_rows(fold)), plan.scored_rows(fold)
+            losses[fold], rooms[fold] = self.held_out(model, scored)
+            predictors[plan.starts[fold] : plan.starts[fold + 1]] = model.predictors(self.dataset.X[scored])
+        mean_room = 2.0 * CROSSING_RTOL * float(losses.sum()) / self.scored.total + TINY
+        return HeldOut(losses, losses - rooms, losses + rooms, mean_room, predictors=predictors)
+
+    def held_out_rows(self, supports: Sequence[Support], gamma: float, tau: int) -> RowLosses:
+        """Raise an error: no row has a loss of its own."""
+        raise NotImplementedError("Cox loss has no losses of single rows")
+
+    def row_losses(self, support: Support, gamma: float, train: IntArray | None) -> FloatArray:
+        """Raise an error: no row has a loss of its own."""
+        raise NotImplementedError("Cox loss has no losses of single rows")

@@ -1,0 +1,72 @@
+"""Survival times of rows: events and censoring, delayed entry, strata, and the method for tied events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.targets import Ties
+
+if TYPE_CHECKING:
+    from sparsecv_mio.data.fold_plan import FoldPlan
+
+
+@dataclass(frozen=True, eq=False)
+class Survival:
+    """What the rows of a data set have in addition to their times, which are the target.
+
+    Attributes
+    ----------
+    is_event : (n,) bool array
+        True if the time is that of an event, False if it is that of censoring.
+    entry : (n,) array, optional
+        Time after which a row is at risk; by default it is always at risk.
+    stratum : (n,) int array, optional
+        Stratum of each row, from 0; by default there is one stratum.
+    ties : Ties
+        Method for tied events.
+    """
+
+    is_event: BoolArray
+    entry: FloatArray | None = None
+    stratum: IntArray | None = None
+    ties: Ties = Ties.EFRON
+
+    def __post_init__(self) -> None:
+        for of_rows in (self.is_event, self.entry, self.stratum):
+            if of_rows is not None:
+                of_rows.setflags(write=False)
+
+    def take(self, rows: IntArray) -> Survival:
+        """Return the same for some rows, in the given order."""
+        entry = None if self.entry is None else self.entry[rows]
+        stratum = None if self.stratum is None else self.stratum[rows]
+        return replace(self, is_event=self.is_event[rows], entry=entry, stratum=stratum)
+
+    def weigh_events(self, weights: FloatArray | None) -> FloatArray:
+        """Return the (n,) weights of the rows in means of losses: those of the events, 0 for other rows."""
+        events = self.is_event.astype(np.float64)
+        return events if weights is None else events * weights
+
+    def digest(self, update: Callable[[bytes], object]) -> None:
+        """Pass all numbers to a function that hashes them."""
+        update(b"event" + self.is_event.astype("<f8").tobytes())
+        if self.entry is not None:
+            update(b"entry" + (self.entry + 0.0).astype("<f8", copy=False).tobytes())
+        if self.stratum is not None:
+            update(b"strata" + self.stratum.astype("<f8").tobytes())
+        update(b"ties" + self.ties.encode())
+
+    def check_folds(self, folds: FoldPlan) -> None:
+        """Raise `BadInput` if the training rows of a fold have no event."""
+        trained = int(self.is_event.sum()) - folds.count_left_out(self.is_event)
+        if np.any(trained < 1):
+            fold = int(np.argmin(trained))
+            raise BadInput(f"folds: the training rows of fold {fold + 1} of {folds.k} have no event; give other folds")
+        if not self.is_event[folds.all_scored].any():
+            raise BadInput("folds: no scored row is an event; give other folds")

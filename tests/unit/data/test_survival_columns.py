@@ -1,0 +1,119 @@
+"""Reading of survival times: every bad input gives one line that names the column and says what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sparsecv_mio as sc
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.loss_targets import check_training, prepare_for_loss
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.targets import Loss, TargetColumns, Ties
+from sparsecv_mio.words import Intercept
+
+
+def data(**aux: Any) -> Dataset:
+    return Dataset.from_arrays(np.arange(6.0)[:, None], [5.0, 3.0, 3.0, 8.0, 1.0, 2.0], target="days", aux=aux)
+
+
+def read(event: str = "died", dataset: Dataset | None = None, **columns: Any) -> Dataset:
+    rows = (
+        data(died=[1, 0, 1, 1, 0, 1], begin=[0.0, 1, 1, 2, 0, 0], centre=list("aabbab")) if dataset is None else dataset
+    )
+    return prepare_for_loss(rows, Loss.COX, columns=TargetColumns(event=event, **columns))
+
+
+def test_events_entry_times_and_strata() -> None:
+    rows = read(entry="begin", strata="centre")
+    assert rows.survival is not None and rows.survival.entry is not None and rows.survival.stratum is not None
+    assert rows.survival.is_event.tolist() == [True, False, True, True, False, True]
+    assert rows.survival.stratum.tolist() == [0, 0, 1, 1, 0, 1] and rows.ties == Ties.EFRON
+    assert rows.weight_of(slice(0, 6)) == 4.0 and rows.row_weight_of(slice(0, 6)) == 6.0
+    part = rows.take(np.array([0, 1, 5]))
+    assert part.survival is not None and part.survival.is_event.tolist() == [True, False, True]
+    assert len({rows.fingerprint, read().fingerprint, read(entry="begin").fingerprint, data().fingerprint}) == 4
+    assert prepare_for_loss(rows, Loss.COX, columns=TargetColumns(event="died")) is rows
+    with pytest.raises(BadInput, match="'other' is given, but the data already have the events 'died'"):
+        prepare_for_loss(rows, Loss.COX, columns=TargetColumns(event="other"))
+
+
+@pytest.mark.parametrize(
+    ("event", "values"),
+    [("died=2", [1, 2]), ("died=TRUE", ["FALSE", "TRUE"]), ("died", [False, True]), ("died = dead", ["alive", "dead"])],
+)
+def test_codes_of_events(event: str, values: list[Any]) -> None:
+    rows = read(event, data(died=[values[is_event] for is_event in (1, 0, 1, 1, 0, 1)]))
+    assert rows.survival is not None and rows.survival.is_event.tolist() == [True, False, True, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([1, 2, 1, 2, 2, 1], 'has the values 1, 2; name the value that means an event, for example event="died=2"'),
+        (["dead", "alive"] * 3, 'has the values alive, dead; .* event="died=dead"'),
+        (["TRUE", "FALSE"] * 3, 'has the values FALSE, TRUE; .* event="died=TRUE"'),
+        ([0] * 6, "has no event, and its values are 0; give data with at least two events"),
+        ([0, 1, 0, 0, 0, 0], "has one event, and its values are 0, 1; give data with at least two events"),
+        ([0, 1, np.nan, 0, 1, 1], "is empty in row 3; give a value, or remove the row"),
+        (["0", "1", "NA", "0", "1", "1"], "is empty in row 3; give a value, or remove the row"),
+    ],
+)
+def test_events_that_are_not_guessed(values: list[Any], words: str) -> None:
+    with pytest.raises(BadInput, match=f"^event: column 'died' {words}") as caught:
+        read(dataset=data(died=values))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"event": None}, 'event: loss cox needs the column that marks events; give event="COLUMN" or "COLUMN=VALUE"'),
+        ({"event": "died=3"}, "event: column 'died' has no value '3'; its values are 0, 1; name"),
+        ({"event": "x0"}, "event: 'x0' is a feature; the column of option event cannot be a feature or the target"),
+        ({"event": "other"}, "event: 'other' is not stored with these data"),
+        ({"entry": "late"}, "entry: column 'late' is 9 in row 2; give a time before that of 'days', or remove the row"),
+        ({"strata": "holes"}, "strata: column 'holes' is empty in row 2; give a value"),
+    ],
+)
+def test_columns_that_do_not_suit(columns: dict[str, Any], words: str) -> None:
+    rows = data(died=[1, 0, 1, 1, 0, 1], late=[0.0, 9, 0, 0, 0, 0], holes=["a", "", "b", "a", "b", "a"])
+    with pytest.raises(BadInput, match=f"^{words}"):
+        read(**{"dataset": rows, "event": "died"} | columns)
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [([1.0, -2.0, 3.0, 4.0], "time: column 'days' is -2 in row 2; give times of at least 0, or remove the row"),
+     ([2.0] * 4, "time: column 'days' is 2 in every row; give different times")],
+)  # fmt: skip
+def test_times_that_do_not_suit(times: list[float], words: str) -> None:
+    rows = Dataset.from_arrays(np.arange(4.0)[:, None], times, target="days", aux={"died": [1, 1, 0, 1]})
+    with pytest.raises(BadInput, match=f"^{words}"):
+        read(dataset=rows)
+
+
+def test_times_that_are_text_or_missing() -> None:
+    frame = pd.DataFrame({"x": np.arange(6.0), "days": ["1", "two", "3", "4", "5", "6"], "died": [1, 0, 1, 1, 0, 1]})
+    with pytest.raises(BadInput, match="column 'days' holds text 'two' in row 2"):
+        sc.solve(frame, time="days", loss="cox", event="died")
+    with pytest.raises(BadInput, match="column 'days' is empty in row 2"):
+        sc.solve(frame.assign(days=[1.0, np.nan, 3, 4, 5, 6]), time="days", loss="cox", event="died")
+    with pytest.raises(BadInput, match="^time: 'days' is the target, but target 'x' is given too"):
+        sc.solve(frame, target="x", time="days", loss="cox", event="died")
+
+
+def test_folds_split_the_events_evenly_and_train_on_some() -> None:
+    rows = read()
+    plan = make_folds("2", rows)
+    assert rows.survival is not None
+    assert [int(rows.survival.is_event[plan.scored_rows(fold)].sum()) for fold in range(2)] == [2, 2]
+    for labels, words in (
+        ([0, 1, 0, 0, 1, 0], "folds: the training rows of fold 1 of 2 have no event; give other folds"),
+    ):
+        with pytest.raises(BadInput, match=f"^{words}"):
+            check_training(rows, make_folds(labels, rows), Intercept.NONE, Loss.COX)
