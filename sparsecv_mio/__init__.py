@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from sparsecv_mio.near.near_optimal import near_optimal as near_optimal
     from sparsecv_mio.search.api import cross_validate as cross_validate
     from sparsecv_mio.search.api import solve as solve
+    from sparsecv_mio.sklearn.best_subset_cox import BestSubsetCox as BestSubsetCox
+    from sparsecv_mio.sklearn.best_subset_cox import BestSubsetCoxCV as BestSubsetCoxCV
     from sparsecv_mio.sklearn.best_subset_logistic import BestSubsetLogistic as BestSubsetLogistic
     from sparsecv_mio.sklearn.best_subset_logistic import BestSubsetLogisticCV as BestSubsetLogisticCV
     from sparsecv_mio.sklearn.best_subset_poisson import BestSubsetPoisson as BestSubsetPoisson
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from sparsecv_mio.sklearn.best_subset_ridge import BestSubsetRidgeCV as BestSubsetRidgeCV
 
 _HOME = {
+    "BestSubsetCox": "sklearn",
+    "BestSubsetCoxCV": "sklearn",
     "BestSubsetLogistic": "sklearn",
     "BestSubsetLogisticCV": "sklearn",
     "BestSubsetPoisson": "sklearn",
