@@ -18,6 +18,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.survival import Survival
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput, match_keyword
+from sparsecv_mio.problem.survival_curves import baseline_hazards
 from sparsecv_mio.sklearn import sparse_model
 from sparsecv_mio.targets import Loss, Ties
 
@@ -199,15 +200,9 @@ class SparseHazardModel(sparse_model.SparseEstimator):
         self.unique_times_, self.baseline_, self._level = np.unique(data.y[survival.is_event]), None, 0.0
         if survival.stratum is not None or not getattr(self, "refit", True):
             return
-        weights = np.ones(data.n) if data.row_weights is None else data.row_weights
         predictors = data.X @ self.coef_
         self._level = float(predictors.max())
-        risk, died = weights * np.exp(predictors - self._level), weights * survival.is_event
-        entry = np.full(data.n, -np.inf) if survival.entry is None else survival.entry
-        steps = [
-            died[data.y == time].sum() / risk[(data.y >= time) & (entry < time)].sum() for time in self.unique_times_
-        ]
-        self.baseline_ = np.cumsum(steps)
+        self.baseline_ = baseline_hazards(data, np.arange(data.n), predictors - self._level)[0].hazard
 
 
 @sparse_model.settings
