@@ -586,7 +586,7 @@ def cite(
 PLOT_CODES = "Exit codes: 0 drawn, 2 bad input."
 PANELS = (  # panels of a record
     "all", "cv-error", "grid", "bounds", "features", "sources", "baselines", "inclusion", "intervals", "roc",
-    "calibration", "coefficients",
+    "calibration", "risk-groups", "baseline", "hazards", "coefficients",
 )  # fmt: skip
 PLOT_DATA = option(
     None,
@@ -598,10 +598,11 @@ PLOT_PANEL = option(
     PANELS[0],
     "WORD",
     "Panel for a record of `solve`: cv-error, grid (every pair), bounds (certified bound of every pair), features "
-    "(number of folds that select each feature), coefficients; with logistic loss and --data, roc and calibration. "
-    "all: all of these panels. Other panels: sources (relative gap over time, by bounding method), baselines (with "
+    "(number of folds that select each feature), coefficients; with logistic loss and --data, roc and calibration; "
+    "with Cox loss and --data, risk-groups (Kaplan-Meier curves of held-out rows) and calibration. all: all of these "
+    "panels. Other panels: sources (relative gap over time, by bounding method), baselines (with "
     "solve --baselines), inclusion and intervals (frequencies of features and percentiles of coefficients over the "
-    "draws of --bootstrap).",
+    "draws of --bootstrap); with Cox loss and --data, baseline (survival) and hazards (check of proportional hazards).",
     PANELS,
 )
 PLOT_OUT = option(None, "FILE", "Output file (.png, .svg, .pdf). [RECORD with .png]", also="-o")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,15 @@ from sparsecv_mio.report.class_pictures import plot_roc as plot_roc
 from sparsecv_mio.report.coefficients import against, requested_references, spreads
 from sparsecv_mio.report.optional_parts import plot_baselines, plot_inclusion, plot_intervals, plot_sources
 from sparsecv_mio.report.size_rows import SizeRow, advise_full_curve, best_by_tau, rows_of_pairs
+from sparsecv_mio.report.time_pictures import (
+    FittedHazards,
+    HeldOutTimes,
+    draw_baseline,
+    draw_hazards,
+    draw_risk_groups,
+    draw_survival_calibration,
+)
+from sparsecv_mio.targets import Loss
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -506,7 +515,8 @@ def plot_coefficients(
 
 def standard_units(names: Sequence[str], data: Dataset) -> dict[str, float]:
     """Return, by name, the factors that convert coefficients to standardised columns (and target, squared error)."""
-    spread = 1.0 if data.classes is not None or data.counts else float(data.y.std(ddof=min(1, data.n - 1))) or 1.0
+    has_unit = data.classes is not None or data.counts or data.survival is not None
+    spread = 1.0 if has_unit else float(data.y.std(ddof=min(1, data.n - 1))) or 1.0
     return {name: value / spread for name, value in spreads(data, names).items()}
 
 
@@ -516,6 +526,8 @@ def _units(data: Dataset | None) -> str:
         return "coefficient, in units of the file"
     if data.counts:
         return "log rate per standard deviation"
+    if data.survival is not None:
+        return "log hazard ratio per standard deviation"
     return "standardised coefficient" if data.classes is None else "log odds per standard deviation"
 
 
@@ -582,16 +594,27 @@ PANELS = {  # for records of a search
     "cv-error": plot_cv_error, "grid": plot_grid, "bounds": plot_bounds, "features": plot_features,
     "sources": plot_sources, "baselines": plot_baselines, "inclusion": plot_inclusion, "intervals": plot_intervals,
 }  # fmt: skip
-OF_CLASSES = {"roc": draw_roc, "calibration": draw_calibration}
+PANELS_OF_LOSS: dict[Loss, dict[str, tuple[Any, Callable[..., Axes]]]] = {  # what is drawn, and by which function
+    Loss.LOGISTIC: {"roc": (PredictedClasses, draw_roc), "calibration": (PredictedClasses, draw_calibration)},
+    Loss.COX: {
+        "risk-groups": (HeldOutTimes, draw_risk_groups), "calibration": (HeldOutTimes, draw_survival_calibration),
+        "baseline": (FittedHazards, draw_baseline), "hazards": (FittedHazards, draw_hazards),
+    },
+}  # fmt: skip
 
 
-def held_out_record(record: AnyRecord, data: Dataset | None, panel: str) -> tuple[Record, PredictedClasses]:
-    """Return a logistic record and its held-out rows; raise `BadInput` if they are not available."""
-    if not isinstance(record, Record) or record.classes is None:
-        raise BadInput(f"panel {panel}: requires a record of `solve --loss logistic`; choose another panel")
+def draw_panel_of_loss(record: AnyRecord, panel: str, data: Dataset | None) -> Figure:
+    """Return a figure with one panel of a loss; raise `BadInput` if the record does not have it."""
+    own = PANELS_OF_LOSS.get(record.loss, {})
+    if not isinstance(record, Record) or panel not in own:
+        losses = " or ".join(f"`solve --loss {loss}`" for loss, panels in PANELS_OF_LOSS.items() if panel in panels)
+        raise BadInput(f"panel {panel}: requires a record of {losses}; choose another panel")
     if data is None:
         raise BadInput(f"panel {panel}: requires the data of the record, to predict its held-out rows; give --data")
-    return record, PredictedClasses.from_record(record, data)
+    make, draw = own[panel]
+    figure = figures.new_figure(5.2, 5.2)
+    draw(record, make.from_record(record, data), figure.subplots())
+    return figure
 
 
 def draw_panel(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figure:
@@ -600,9 +623,9 @@ def draw_panel(record: AnyRecord, panel: str, data: Dataset | None = None) -> Fi
     Parameters
     ----------
     panel : str
-        Panel: all, cv-error, grid, bounds, features, sources, baselines, inclusion, intervals, roc, calibration or
-        coefficients. All but the last require a record of `solve`. Baselines, inclusion and intervals require the
-        option of `solve` that makes them; roc and calibration require logistic loss and the data.
+        Panel: all, cv-error, grid, bounds, features, sources, baselines, inclusion, intervals, coefficients, or one of
+        `PANELS_OF_LOSS`, which require a loss and the data. All but coefficients require a record of `solve`.
+        Baselines, inclusion and intervals require the option of `solve` that makes them.
     data : Dataset, optional
         Data as in `plot_coefficients`.
 
@@ -613,11 +636,8 @@ def draw_panel(record: AnyRecord, panel: str, data: Dataset | None = None) -> Fi
     """
     if panel == "all":
         return figure_of(record, data)
-    if panel in OF_CLASSES:
-        rows = held_out_record(record, data, panel)
-        figure = figures.new_figure(5.2, 5.2)
-        OF_CLASSES[panel](*rows, figure.subplots())
-        return figure
+    if any(panel in panels for panels in PANELS_OF_LOSS.values()):
+        return draw_panel_of_loss(record, panel, data)
     if panel in PANELS and not isinstance(record, Record):
         raise BadInput(
             f"panel {panel}: requires a record of `solve`; this record supports only the panel 'coefficients'"
@@ -682,7 +702,7 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
     if held_out_rows is not None:
         halves: Any = whole.subfigures(2, 1, height_ratios=(height, CURVES_HEIGHT))
         above, below = halves
-        for draw, ax in zip(OF_CLASSES.values(), below.subplots(1, 2), strict=True):
+        for (_, draw), ax in zip(PANELS_OF_LOSS[record.loss].values(), below.subplots(1, 2), strict=False):
             draw(record, held_out_rows, ax)
     if has_maps:  # each column has its own layout, since only one has colour bars
         columns: Any = above.subfigures(1, 2)
@@ -702,11 +722,11 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
     return whole
 
 
-def _held_out_if_any(record: Record, data: Dataset | None) -> PredictedClasses | None:
-    """Return the held-out rows of a logistic record; None without data or if the folds cannot be rebuilt."""
-    if data is None or record.classes is None or is_from_python(record.folds):
+def _held_out_if_any(record: Record, data: Dataset | None) -> Any:
+    """Return the held-out rows of the first two panels of a loss; None without data or if folds cannot be rebuilt."""
+    if data is None or record.loss not in PANELS_OF_LOSS or is_from_python(record.folds):
         return None
-    return PredictedClasses.from_record(record, data)
+    return next(iter(PANELS_OF_LOSS[record.loss].values()))[0].from_record(record, data)
 
 
 def _draw_errors(ax: Axes, errors: Any) -> None:

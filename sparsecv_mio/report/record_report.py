@@ -55,6 +55,18 @@ from sparsecv_mio.report.document import (
     text_of,
 )
 from sparsecv_mio.report.layout import mark_estimate
+from sparsecv_mio.report.time_pictures import (
+    NO_WALD,
+    NOT_CERTIFIED,
+    FittedHazards,
+    HeldOutTimes,
+    describe_fitted_hazards,
+    describe_held_out_times,
+    draw_baseline,
+    draw_hazards,
+    draw_risk_groups,
+    draw_survival_calibration,
+)
 from sparsecv_mio.words import Intercept, Model, Scale
 
 INCHES = 4.8  # width of a figure in inches
@@ -462,6 +474,9 @@ def _open_model_sentences(record: Record) -> list[str]:
         lines.append(f"Choice by {record.rule}: some {numbers} that the rule compares are not known precisely enough.")
     if record.classes is not None:
         lines.append("Accuracy, AUC, Brier score, ROC curve and calibration: they are reported without bounds.")
+    if record.loss.target.has_times:
+        words = "Concordance, survival curves, calibration and the check of proportional hazards: they are reported "
+        lines.append(f"{words}without bounds. The certificate is about the {record.loss.target.cv_error}.")
     return lines
 
 
@@ -518,6 +533,8 @@ def _pictures(record: Record) -> list[Picture]:
 
 def _class_blocks(record: Record, data: Dataset | None) -> tuple[list[Block], list[Block]]:
     """Return the ROC curve and the calibration plot of a logistic record, and the numbers of the calibration."""
+    if record.loss.target.has_times:
+        return _time_blocks(record, data)
     if record.classes is None:
         return [], []
     try:
@@ -550,6 +567,41 @@ def _class_blocks(record: Record, data: Dataset | None) -> tuple[list[Block], li
     more = [(name, f"{value:.3f}") for name, value in rows.measure().items()]
     measures = report_table(f"Further measures of held-out {rows.unit}s.", ("measure", "value"), more, words=1)
     return [curve, calibration], [report_table(caption, heads, lines), measures]
+
+
+def _time_blocks(record: Record, data: Dataset | None) -> tuple[list[Block], list[Block]]:
+    """Return the pictures and the tables of a record with Cox loss."""
+    pictures, tables = list[Block](), list[Block]((Sentences((NO_WALD,)),))
+    try:
+        if data is None:
+            raise BadInput("to include them, give the data of the record (--data)")
+        model = FittedHazards.from_record(record, data)
+        words = f"Survival of a row with the mean of each feature, by the model of all rows. {NOT_CERTIFIED}"
+        pictures.append(_picture("baseline", words, 4.1, draw_baseline, record, model))
+        if model.names:
+            words = (
+                "Log hazard ratios over time, from scaled Schoenfeld residuals: with proportional hazards, each curve "
+            )
+            words += f"is close to its dashed line, the coefficient of the model. {NOT_CERTIFIED}"
+            pictures.append(_picture("hazards", words, 4.1, draw_hazards, record, model))
+        tables += describe_fitted_hazards(model)
+        rows = HeldOutTimes.from_record(record, data)
+    except BadInput as error:
+        words = "Risk groups, calibration and concordance of held-out rows"
+        if not pictures:
+            words += ", baseline survival, the check of proportional hazards and hazard ratios per standard deviation"
+        return pictures, [*tables, Sentences((f"{words} are not shown: {error}.",))]
+    words = (
+        "Kaplan-Meier curves of three risk groups of held-out rows, with 95% intervals. A row is in the low, medium "
+    )
+    words += "or high third of the log hazard ratios of the training rows, by the model that was fitted without this "
+    groups = _picture("risk-groups", f"{words}row. {NOT_CERTIFIED}", 4.4, draw_risk_groups, record, rows)
+    words = (
+        "Survival of held-out rows, predicted and observed, in groups of similar predictions. The time is the median "
+    )
+    words += f"event time. {NOT_CERTIFIED}"
+    calibration = _picture("calibration", words, 4.6, draw_survival_calibration, record, rows)
+    return [groups, calibration, *pictures], [*describe_held_out_times(rows), *tables]
 
 
 def _surface(record: PathRecord) -> tuple[Block, ...]:
@@ -624,7 +676,8 @@ def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None
         where = f", tau = {record.refit.tau}, gamma = {format_number(record.refit.gamma)}"
     names = sorted(coefficients, key=lambda name: name in adjusted)
     rows = [(name, *(column[name] for column in columns.values())) for name in names]
-    rows.append(("(intercept)", record.intercept, *[""] * (len(columns) - 1)))
+    if record.loss.target.has_intercept:
+        rows.append(("(intercept)", record.intercept, *[""] * (len(columns) - 1)))
     caption = f"Model refitted on all rows{where}.{_sign_note(record)}"
     return report_table(caption, (restrictions_of(record).unit_of_tau, *columns), rows, words=1)
 
@@ -713,6 +766,8 @@ def _data_facts(data: DataInfo) -> Facts:
     return facts(
         (f"rows{' of outcomes' if data.trials else ''}", f"{data.n:,}"), ("feature columns", f"{data.p:,}"),
         ("target", data.target),
+        ("events", data.event and f"{data.event} ({data.total_weight or 0.0:,g})"), ("entry times", data.entry),
+        ("strata", data.strata), ("method for ties", data.ties),
         ("weights", data.weights), ("exposures", data.exposure), ("offset", data.offset), ("trials", data.trials),
         ("class weight", weight and f"{weight}: both classes have equal weight"),
         ("read with", None if reading is None else _describe_reading(reading)),

@@ -162,18 +162,54 @@ def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tu
     predicted : (m,) array
         Predictions of these rows.
     """
+    record, data, plan, source = _prepare_fold_models(record, dataset, folds)
+    rows, predicted = _predictions(record, data, plan)
+    if source is None:
+        return rows, predicted
+    order = np.argsort(source[rows], kind="stable")
+    return source[rows][order], predicted[order]
+
+
+def _prepare_fold_models(
+    record: Record, dataset: Dataset, folds: AnyFolds
+) -> tuple[Record, StandardData, FoldPlan, IntArray | None]:
+    """Return record, data and folds for fits, and with fold-specific preprocessing the row that each row is made of."""
     dataset = adapt_to_record_loss(record, dataset)
     plan = make_folds(folds, dataset, record.folds.seed or 0)
     check_of_record(record, dataset, plan)
-    own = rows_of_record(record, dataset, plan)
+    own, source = rows_of_record(record, dataset, plan), None
     if own is not None:
-        record, dataset, plan = adapt_to_expanded_table(record), own.dataset, own.folds
+        record, dataset, plan, source = adapt_to_expanded_table(record), own.dataset, own.folds, own.source_rows
     how = record.data.scale, record.data.intercept, restrictions_of_fits(record)
-    rows, predicted = _predictions(record, standardize(dataset, *how, loss=record.loss), plan)
-    if own is None:
-        return rows, predicted
-    order = np.argsort(own.source_rows[rows], kind="stable")
-    return own.source_rows[rows][order], predicted[order]
+    return record, standardize(dataset, *how, loss=record.loss), plan, source
+
+
+def predictors_by_fold(
+    record: Record, dataset: Dataset, folds: AnyFolds
+) -> tuple[Dataset, IntArray, Iterator[tuple[IntArray, IntArray, FloatArray]]]:
+    """Return the fitted rows, their rows of the data, and for each fold training rows, scored rows and predictors.
+
+    The (n,) linear predictors of a fold are those of all fitted rows.
+
+    Parameters
+    ----------
+    record : Record
+        Record of a search whose loss is not quadratic.
+    dataset : Dataset
+        Data of the record.
+    folds : str, int, splitter, labels, pairs or FoldPlan
+        Folds of the record.
+    """
+    record, data, plan, source = _prepare_fold_models(record, dataset, folds)
+    used, supports = used_columns(record, data)
+
+    def predict_folds() -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+        for fold in range(plan.k):
+            train, columns = plan.train_rows(fold), np.array(supports[record.chosen_folds.which[fold]], dtype=np.int64)
+            fit = refit_rows(used, train, columns, record.gamma)
+            yield train, plan.scored_rows(fold), fit.predictors(used, np.arange(used.n))
+
+    return data.dataset, np.arange(data.n) if source is None else source, predict_folds()
 
 
 def check_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> None:

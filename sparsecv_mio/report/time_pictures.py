@@ -1,0 +1,327 @@
+"""Pictures of survival times for a record with Cox loss.
+
+Risk groups, calibration and concordance use the held-out rows, each predicted by the model of the fold that holds the
+row out. The baseline and the check of proportional hazards are those of the model of all rows. None is certified.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.concordance import TimeQuality, assess_times
+from sparsecv_mio.certificate.read_back import adapt_to_record_loss, rows_and_folds_of_record, weighted_again
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import AnyFolds
+from sparsecv_mio.data.survival import Survival
+from sparsecv_mio.digits import format_number, several
+from sparsecv_mio.problem.survival_curves import (
+    BaselineHazard,
+    Curve,
+    HazardCheck,
+    baseline_hazards,
+    check_proportional_hazards,
+    kaplan_meier,
+)
+from sparsecv_mio.report import figures
+from sparsecv_mio.report.class_pictures import format_rows
+from sparsecv_mio.report.coefficients import spreads
+from sparsecv_mio.report.document import Block, ReportTable, report_table
+from sparsecv_mio.report.layout import cell
+from sparsecv_mio.search.answer.fold_models import predictors_by_fold
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+RISK_GROUPS = ("low risk", "medium risk", "high risk")
+COLOURS = (figures.LOWER, figures.INK, figures.UPPER)  # of the risk groups
+MOST_CURVES = 6  # maximum number of strata, or of features, with a curve
+NO_WALD = (
+    "Confidence intervals and p values of the hazard ratios are not given: Wald intervals ignore that the same rows "
+    "chose the features and that the penalty shrinks the coefficients, so they would be too narrow."
+)
+NOT_CERTIFIED = "Certified is the cross-validated partial likelihood, not this picture."
+
+
+class CalibrationGroup(NamedTuple):
+    """Held-out rows of similar predictions: their number, mean predicted survival, and Kaplan-Meier with 95% bounds."""
+
+    rows: float
+    predicted: float
+    observed: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutTimes:
+    """Times of the held-out rows with the predictions of the models of their folds.
+
+    Attributes
+    ----------
+    data : Dataset
+        Times and survival data of the scored rows, repeated for each fold that scores them; the strata are pairs of a
+        fold and a stratum, since log hazard ratios of different models have different baselines.
+    log_hazard, group, survival : (m,) arrays
+        Log hazard ratio, risk group from 0, and probability to survive `moment`; NaN without training rows of the
+        stratum.
+    weights : (m,) array
+        Row weight divided by the number of folds that score the row.
+    moment : float
+        Median event time of the data.
+    """
+
+    data: Dataset
+    log_hazard: FloatArray
+    group: IntArray
+    survival: FloatArray
+    weights: FloatArray
+    moment: float
+
+    @classmethod
+    def from_record(cls, record: Record, data: Dataset, folds: AnyFolds | None = None) -> HeldOutTimes:
+        """Return the predictions for the rows of a record with Cox loss.
+
+        The risk groups are divided at the terciles of the log hazard ratios of the training rows of each fold, so that
+        a fold with a single row has groups, too.
+
+        Parameters
+        ----------
+        record : Record
+            Record with Cox loss.
+        data : Dataset
+            The data of the record.
+        folds : str, int, splitter, labels, pairs or FoldPlan, optional
+            Folds as given to `solve`, if the record does not describe them.
+        """
+        every, source, fitted = predictors_by_fold(record, *rows_and_folds_of_record(record, data, folds))
+        survival, rows, parts = every.survival, list[IntArray](), list[tuple[FloatArray, ...]]()
+        assert survival is not None
+        stratum = np.zeros(every.n, dtype=np.int64) if survival.stratum is None else survival.stratum
+        moment = float(np.quantile(every.y[survival.is_event], 0.5, method="lower"))
+        for fold, (train, scored, predictors) in enumerate(fitted):
+            eta = predictors - predictors[train].mean()
+            baselines = baseline_hazards(every, train, eta)
+            base = {key: baseline.find_survival(moment) for key, baseline in baselines.items()}
+            chance = np.array([base.get(key, math.nan) for key in stratum[scored].tolist()]) ** np.exp(eta[scored])
+            cuts = np.quantile(eta[train], [1.0 / 3.0, 2.0 / 3.0])
+            rows.append(scored)
+            parts.append((
+                eta[scored], np.searchsorted(cuts, eta[scored]), chance, fold * (stratum.max() + 1) + stratum[scored],
+            ))  # fmt: skip
+        chosen = np.concatenate(rows)
+        eta, group, chance, strata = (np.concatenate(values) for values in zip(*parts, strict=True))
+        times = Dataset.from_arrays(np.zeros((len(chosen), 1)), every.y[chosen])
+        times = replace(times, survival=replace(survival.take(chosen), stratum=strata.astype(np.int64)))
+        weights = 1.0 / np.bincount(source[chosen])[source[chosen]]
+        weights = weights if every.row_weights is None else weights * every.row_weights[chosen]
+        return cls(times, eta, group.astype(np.int64), chance, weights, moment)
+
+    @property
+    def times(self) -> Survival:
+        """Events and entry times of the rows."""
+        assert self.data.survival is not None
+        return self.data.survival
+
+    @property
+    def concordance(self) -> TimeQuality:
+        """Harrell's concordance, for pairs of rows of the same fold and stratum; each row counts once."""
+        return assess_times(self.data, self.log_hazard)
+
+    def curve(self, rows: IntArray) -> Curve:
+        """Return the Kaplan-Meier curve of some of the rows."""
+        entry = None if self.times.entry is None else self.times.entry[rows]
+        return kaplan_meier(self.data.y[rows], self.times.is_event[rows], entry, self.weights[rows])
+
+    def calibrate(self) -> list[CalibrationGroup]:
+        """Return two to five groups of similar predicted survival at `moment`, the smallest first."""
+        known = np.flatnonzero(np.isfinite(self.survival))
+        n_events = float(self.weights @ self.times.is_event)
+        n_groups = int(np.clip(n_events // 20, 2, 5))
+        cuts = np.unique(np.quantile(self.survival[known], np.arange(1, n_groups) / n_groups))
+        which, found = np.searchsorted(cuts, self.survival[known]), list[CalibrationGroup]()
+        for group in np.unique(which).tolist():
+            rows = known[which == group]
+            w, is_followed = self.weights[rows], bool(self.data.y[rows].max() >= self.moment)
+            observed = self.curve(rows).find_values(self.moment) if is_followed else (math.nan,) * 3
+            mean = float(np.average(self.survival[rows], weights=w))
+            found.append(CalibrationGroup(float(w.sum()), mean, *observed))
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class FittedHazards:
+    """The model of all rows with its baseline and the check of proportional hazards.
+
+    Attributes
+    ----------
+    baselines : dict of str to BaselineHazard
+        Cumulative hazard of a row with the mean of each feature, by stratum.
+    names : list of str
+        Features of the model.
+    check : HazardCheck
+        The check.
+    units : (k,) array
+        Standard deviations of the features.
+    """
+
+    baselines: dict[str, BaselineHazard]
+    names: list[str]
+    check: HazardCheck
+    units: FloatArray
+
+    @classmethod
+    def from_record(cls, record: Record, data: Dataset) -> FittedHazards:
+        """Return the model of a record with Cox loss for its data, which have the row weights of the record."""
+        data = weighted_again(record.data, adapt_to_record_loss(record, data))
+        names = list(record.coefficients)
+        Z = data.X[:, [data.names.index(name) for name in names]]
+        w = np.ones(data.n) if data.row_weights is None else data.row_weights
+        Z, beta = Z - np.average(Z, axis=0, weights=w), np.array(list(record.coefficients.values()))
+        units = np.array(list(spreads(data, names).values()))
+        check = check_proportional_hazards(data, Z, beta)
+        baselines = baseline_hazards(data, np.arange(data.n), Z @ beta)
+        named = {_name_stratum(data, stratum): baseline for stratum, baseline in baselines.items()}
+        return cls(named, names, check, units)
+
+    @cached_property
+    def doubtful_first(self) -> list[int]:
+        """Positions of the features, the smallest p value of the check first."""
+        return [int(place) for place in np.argsort(self.check.p_value, kind="stable")]
+
+
+def _name_stratum(data: Dataset, stratum: int) -> str:
+    """Return the column and the value of a stratum; its number if the data do not contain the column."""
+    if data.survival is None or data.survival.stratum is None:
+        return "all rows"
+    labels, row = data.aux.get(data.strata or ""), int(np.argmax(data.survival.stratum == stratum))
+    return f"{data.strata or 'stratum'} {cell(stratum + 1 if labels is None else labels.tolist()[row])}"
+
+
+def draw_risk_groups(record: Record, rows: HeldOutTimes, ax: Axes | None = None) -> Axes:
+    """Draw Kaplan-Meier curves of three risk groups of held-out rows."""
+    ax = figures.prepare_axes(ax)
+    for group, (name, colour) in enumerate(zip(RISK_GROUPS, COLOURS, strict=True)):
+        inside = np.flatnonzero(rows.group == group)
+        if not inside.size:
+            continue
+        curve = rows.curve(inside)
+        label = f"{name}, {format_rows(float(rows.weights[inside].sum()))} rows"
+        end = float(rows.data.y[inside].max())
+        _draw_steps(ax, curve.time, curve.survival, end, label, colour)
+        time = np.concatenate([[0.0], curve.time, [end]])
+        low, high = (np.concatenate([[1.0], ends, ends[-1:]]) for ends in (curve.low, curve.high))
+        if curve.time.size:
+            ax.fill_between(time, low, high, step="post", color=colour, alpha=0.18, linewidth=0)
+    return _finish_curves(ax, record, f"Kaplan-Meier curves of held-out rows{_estimate(record)}")
+
+
+def draw_survival_calibration(record: Record, rows: HeldOutTimes, ax: Axes | None = None) -> Axes:
+    """Draw observed against predicted survival of groups of held-out rows, at the median event time."""
+    ax, points = figures.prepare_axes(ax, (4.8, 4.6)), np.array(rows.calibrate())
+    predicted, observed = points[:, 1], points[:, 2]
+    ends = np.abs(points[:, 3:].T - observed)
+    ax.plot([0.0, 1.0], [0.0, 1.0], color=figures.FAINT, linewidth=1.0, linestyle=(0, (4, 3)), label="as predicted")
+    ax.errorbar(predicted, observed, ends, fmt="o-", color=figures.LOWER, markersize=5, elinewidth=0.9, linewidth=1.1,
+                capsize=2.0, label="held-out rows, 95% interval", zorder=3)  # fmt: skip
+    ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), ylabel="observed survival (Kaplan-Meier)")
+    moment = f"{figures.shorten_names([record.data.target])[0]} = {format_number(rows.moment, 4)}"
+    ax.set_xlabel(f"mean predicted survival at {moment}")
+    figures.write_title(ax, f"calibration of held-out rows{_estimate(record)}")
+    figures.draw_outer_legend(ax)
+    return ax
+
+
+def draw_baseline(record: Record, model: FittedHazards, ax: Axes | None = None) -> Axes:
+    """Draw the survival of a row with the mean of each feature, for each stratum."""
+    ax, names = figures.prepare_axes(ax), list(model.baselines)[:MOST_CURVES]
+    for name, label in zip(names, figures.shorten_names(names), strict=True):
+        baseline = model.baselines[name]
+        _draw_steps(ax, baseline.time, np.exp(-baseline.hazard), float(baseline.time.max(initial=0.0)), label)
+    shown = "" if len(names) == len(model.baselines) else f" ({len(names)} of {len(model.baselines)} strata)"
+    return _finish_curves(ax, record, f"survival of a row with the mean of each feature{shown}")
+
+
+def draw_hazards(record: Record, model: FittedHazards, ax: Axes | None = None) -> Axes:
+    """Draw the running means of scaled Schoenfeld residuals plus coefficients of the features with least p values."""
+    ax, check = figures.prepare_axes(ax), model.check
+    shown = model.doubtful_first[:MOST_CURVES]
+    width = max(len(check.time) // 3, 1)
+    share = np.full(width, 1.0 / width)
+    labels = dict(zip(shown, figures.shorten_names([model.names[place] for place in shown]), strict=True))
+    for place, label in labels.items():
+        smooth = np.convolve(check.effects[:, place] * model.units[place], share, "valid")
+        label = f"{label}, p = {format_number(float(check.p_value[place]), 2)}"
+        ax.plot(np.convolve(check.time, share, "valid"), smooth, linewidth=1.6, label=label)
+    ax.set(xlabel=figures.shorten_names([record.data.target])[0], ylabel="log hazard ratio per standard deviation")
+    figures.write_title(ax, "log hazard ratios over time, means of a third of the events")
+    figures.draw_outer_legend(ax)
+    return ax
+
+
+def _draw_steps(
+    ax: Axes, time: FloatArray, survival: FloatArray, end: float, label: str, colour: str | None = None
+) -> None:
+    """Draw a survival function from time 0 to an end."""
+    values = np.concatenate([[1.0], survival])
+    ax.step([0.0, *time, end], [*values, values[-1]], where="post", color=colour, linewidth=1.6, label=label)
+
+
+def _finish_curves(ax: Axes, record: Record, title: str) -> Axes:
+    """Label axes with survival functions."""
+    ax.set(xlabel=figures.shorten_names([record.data.target])[0], ylabel="survival", ylim=(-0.02, 1.02))
+    ax.set_xlim(0.0, None)
+    figures.write_title(ax, title)
+    figures.draw_outer_legend(ax)
+    return ax
+
+
+def _estimate(record: Record) -> str:
+    return " (estimate)" if record.estimate else ""
+
+
+def describe_held_out_times(rows: HeldOutTimes) -> list[Block]:
+    """Return the tables on held-out rows: concordance and calibration."""
+    found, points = rows.concordance, rows.calibrate()
+    words = "Harrell's concordance of held-out rows: pairs are compared within a fold and a stratum only, because the "
+    words += "models of different folds have different baselines. It is not certified, since it depends on ranks only."
+    value = "undefined: no two rows of a fold can be compared" if math.isnan(found.concordance) else ""
+    measure = ("concordance", value or f"{found.concordance:.4f}"), ("pairs compared", f"{found.pairs:,.0f}")
+    caption = f"Calibration of held-out rows at the median event time, {format_number(rows.moment, 4)}, in groups of "
+    caption += "similar predictions: survival predicted and by Kaplan-Meier with 95% limits. It is not certified."
+    lines = [(format_rows(point.rows), *(_share(part) for part in point[1:])) for point in points]
+    heads = ("rows", "mean predicted survival", "observed survival", "95% from", "to")
+    return [report_table(words, ("measure", "value"), measure, words=1), report_table(caption, heads, lines)]
+
+
+def describe_fitted_hazards(model: FittedHazards) -> list[Block]:
+    """Return the tables on the model of all rows: baseline survival, and the check of proportional hazards."""
+    caption = "Baseline survival by Breslow's estimate: survival of a row with the mean of each feature."
+    times = np.unique(np.quantile(model.check.time, [0.1, 0.25, 0.5, 0.75, 0.9], method="lower"))
+    lines = [(format_number(time, 4), *(_share(baseline.find_survival(time)) for baseline in model.baselines.values()))
+             for time in times.tolist()]  # fmt: skip
+    blocks: list[Block] = [replace(report_table(caption, ("time", *model.baselines), lines), folded=len(lines[0]) > 7)]
+    if model.names:
+        blocks.append(_describe_check(model))
+    return blocks
+
+
+def _describe_check(model: FittedHazards) -> ReportTable:
+    """Return the table of the check of proportional hazards."""
+    check = model.check
+    caption = "Check of proportional hazards: correlation of the scaled Schoenfeld residuals with the ranks of the "
+    caption += "event times (Grambsch and Therneau 1994). A small p value shows an effect that changes over time. The "
+    caption += f"p values are not adjusted for {several(len(model.names), 'test')} or for the choice of the features."
+    lines = [(model.names[k], f"{check.correlation[k]:.3f}", format_number(float(check.statistic[k]), 3),
+              format_number(float(check.p_value[k]), 2)) for k in model.doubtful_first]  # fmt: skip
+    return report_table(caption, ("feature", "correlation", "chi-square (1 df)", "p value"), lines, words=1)
+
+
+def _share(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.3f}"
