@@ -75,7 +75,7 @@ class Wanted:
         _check_header(names)
         goal = self._find_target(names)
         aux = tuple(_position(names, name, self.role) for name in dict.fromkeys(self.aux))
-        _check_use(names, aux, {goal}, "is the target and cannot give folds, weights, exposures, offsets or ids too")
+        _check_use(names, aux, {goal}, "is the target and cannot be the column of an option too")
         unavailable = set(aux) if self.needed else set[int]()
         if features is None:
             places = self._undropped_places(names, drop or (), goal) - unavailable

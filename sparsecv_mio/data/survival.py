@@ -48,6 +48,24 @@ class Survival:
         stratum = None if self.stratum is None else self.stratum[rows]
         return replace(self, is_event=self.is_event[rows], entry=entry, stratum=stratum)
 
+    def count_at_risk(self, times: FloatArray) -> IntArray:
+        """Return, for each row, the number of rows of its stratum that are at risk at its time. O(n log n).
+
+        Parameters
+        ----------
+        times : (n,) array
+            Times of the rows.
+        """
+        stratum = np.zeros(len(times), dtype=np.int64) if self.stratum is None else self.stratum
+        entry = np.full(len(times), -np.inf) if self.entry is None else self.entry
+        rank = np.unique(np.concatenate([times, entry]), return_inverse=True)[1].reshape(2, -1)
+        keys = stratum * (2 * len(times)) + rank  # ascending by stratum, then by time
+        ends, later = (stratum + 1) * (2 * len(times)), np.zeros((2, len(times)), dtype=np.int64)
+        for row, of_rows in enumerate(keys):
+            ordered = np.sort(of_rows)
+            later[row] = np.searchsorted(ordered, ends) - np.searchsorted(ordered, keys[0])
+        return later[0] - later[1]
+
     def weigh_events(self, weights: FloatArray | None) -> FloatArray:
         """Return the (n,) weights of the rows in means of losses: those of the events, 0 for other rows."""
         events = self.is_event.astype(np.float64)

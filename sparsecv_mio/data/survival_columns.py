@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -50,19 +51,26 @@ def with_survival(dataset: Dataset, columns: TargetColumns, ties: Ties | None = 
         return dataset
     if columns.event is None:
         raise BadInput('event: loss cox needs the column that marks events; give event="COLUMN" or "COLUMN=VALUE"')
+    options = dict[str, str]()
     for option, name in columns.by_option().items():
         if name is not None:
             check_stored_column(dataset, option, name, f"the column of option {option}")
+            if name in options:
+                raise BadInput(f"{option}: column {name!r} is that of option {options[name]} too; give another column")
+            options[name] = option
     _check_times(dataset)
     is_event = _read_events(dataset, columns.event)
     entry = None if columns.entry is None else _read_entry_times(dataset, columns.entry)
     stratum = None
     if columns.strata is not None:
-        labels = _read_texts(dataset, "strata", columns.strata)
+        labels = _read_values(dataset, "strata", columns.strata)
         stratum = np.unique(labels, return_inverse=True)[1].astype(np.int64)
-    if dataset.y.min() == dataset.y.max():
-        raise BadInput(f"time: column {dataset.target!r} is {dataset.y[0]:.12g} in every row; give different times")
     survival = Survival(is_event, entry, stratum, ties or Ties.EFRON)
+    if not np.any(survival.count_at_risk(dataset.y)[is_event] > 1):
+        raise BadInput(
+            f"event: no other row is at risk at any event of column {columns.event!r}, so the data determine no model; "
+            "check the columns of the time, the entry time and the strata"
+        )
     return replace(dataset, survival=survival, event=columns.event, entry=columns.entry, strata=columns.strata)
 
 
@@ -80,20 +88,18 @@ def _check_times(dataset: Dataset) -> None:
 def _read_events(dataset: Dataset, event: str) -> BoolArray:
     """Return the mask of the events; a column without the value of an event must hold 0 and 1 or be boolean."""
     column, value = split_event(event)
-    cells = dataset.aux[column]
-    texts = _read_texts(dataset, "event", column)
-    distinct = sorted(set(texts.tolist()))
+    values = _read_values(dataset, "event", column)
+    distinct = [str(one) for one in np.unique(values).tolist()]
     shown = ", ".join(distinct[:MOST_NAMED]) + (", ..." if len(distinct) > MOST_NAMED else "")
     advice = f'name the value that means an event, for example event="{column}={distinct[-1]}"'
     if value is None:
-        if cells.dtype.kind != "b" and not set(distinct) <= {"0", "1"}:
+        if not set(distinct) <= {"0", "1"} and not set(distinct) <= {"False", "True"}:
             raise BadInput(f"event: column {column!r} has the values {shown}; {advice}")
-        is_event = texts == ("True" if cells.dtype.kind == "b" else "1")
+        is_event = np.isin(values.astype(str), ("1", "True"))
     else:
-        wanted = _format_cell(value)
-        if wanted not in distinct:
+        is_event = values == _convert_to_kind(value, values)
+        if not is_event.any():
             raise BadInput(f"event: column {column!r} has no value {value!r}; its values are {shown}; {advice}")
-        is_event = texts == wanted
     if is_event.sum() < 2:
         count = "no event" if not is_event.any() else "one event"
         raise BadInput(
@@ -102,23 +108,31 @@ def _read_events(dataset: Dataset, event: str) -> BoolArray:
     return np.asarray(is_event)
 
 
-def _read_texts(dataset: Dataset, option: str, column: str) -> NDArray[np.str_]:
-    """Return the values of a column as text; raise `BadInput` if one is missing."""
-    texts = np.array([_format_cell(cell) for cell in dataset.aux[column].tolist()])
-    missing = np.flatnonzero(np.isin(np.char.lower(texts), MISSING))
+def _read_values(dataset: Dataset, option: str, column: str) -> NDArray[Any]:
+    """Return a column of numbers, truth values or texts, whole numbers as such; raise `BadInput` if one is missing."""
+    values = dataset.aux[column]
+    if values.dtype.kind not in "biuf":
+        values = np.array([str(cell).strip() for cell in values.tolist()])
+        missing = np.flatnonzero(np.isin(np.char.lower(values), MISSING))
+    else:
+        missing = np.flatnonzero(np.isnan(values.astype(np.float64)))
     if missing.size:
         row = int(dataset.places[missing[0]]) + 1
         raise BadInput(f"{option}: column {column!r} is empty in row {row}; give a value, {REMOVE_ROW}")
-    return texts
+    is_whole = values.dtype.kind == "f" and np.all(np.abs(values) < 2.0**62) and np.all(values == np.rint(values))
+    return values.astype(np.int64) if is_whole else values
 
 
-def _format_cell(cell: object) -> str:
-    """Return a cell as text, numbers in their shortest form."""
-    text = str(cell).strip()
-    try:
-        return f"{float(text):.12g}" if not isinstance(cell, bool) else text
-    except ValueError:
-        return text
+def _convert_to_kind(text: str, values: NDArray[Any]) -> object:
+    """Return the value that a text means in a column of numbers, truth values or texts; None if it is none."""
+    if values.dtype.kind in "US":
+        return text.strip()
+    if values.dtype.kind == "b":
+        return {"true": True, "1": True, "false": False, "0": False}.get(text.strip().lower())
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return None
 
 
 def _read_entry_times(dataset: Dataset, name: str) -> FloatArray:

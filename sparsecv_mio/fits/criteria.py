@@ -112,7 +112,8 @@ def _cox_criteria(models: Sequence[Fitted], data: Dataset) -> list[GlmCriteria]:
     for model, rank in zip(models, _ranks(models, _centre_values(data.X, np.ones(data.n)), data.names), strict=True):
         deviance = 2.0 * partial_loss(data, data.X @ expand_coefficients(model.coefficients, data.names))
         bic = deviance + rank * math.log(n_events)
-        made.append(GlmCriteria(deviance, 1.0 - deviance / null, deviance + 2.0 * rank, bic))
+        share = 1.0 - deviance / null if null > 0.0 else math.nan
+        made.append(GlmCriteria(deviance, share, deviance + 2.0 * rank, bic))
     return made
 
 

@@ -439,7 +439,9 @@ def check_cox_optimum_exists(data: StandardData, folds: FoldPlan | None = None) 
         assert folds is not None
         parts.append((folds.train_rows(fold), f"the training rows of fold {fold + 1} of {folds.k}"))
     for rows, where in parts:
-        if not np.isfinite(refit_cox(data, rows, data.adjusting, 1.0).radius):
+        with np.errstate(over="ignore", invalid="ignore"):  # of coefficients that diverge
+            fit = refit_cox(data, rows, data.adjusting, 1.0)
+        if not np.isfinite(fit.radius):
             names = abbreviate_list([repr(data.names[j]) for j in data.adjusting.tolist()])
             raise BadInput(
                 f"adjust: on {where}, the coefficients of {names} have no finite fit, as when a column orders all "

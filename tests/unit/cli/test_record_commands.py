@@ -567,7 +567,7 @@ def test_predictions_refuse_offsets_that_a_fit_refuses(loss: str, tmp_path: Path
     [
         (["--gap", "1%"], "--gap: '1%' is not a number; write 0.01"),
         (["--id", "nobody"], "--id: column 'nobody' is not in the data"),
-        (["--id", "lpsa"], "column 'lpsa' is the target and cannot give folds, weights, exposures, offsets or ids too"),
+        (["--id", "lpsa"], "column 'lpsa' is the target and cannot be the column of an option too"),
         (
             ["--id", "age", "--features", "age,svi"],
             "column 'age' gives folds, weights, exposures, offsets or ids and cannot be a feature",

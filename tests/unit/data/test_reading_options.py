@@ -458,7 +458,7 @@ BAD_WORDS = [
     ({"drop": ["a", "a"]}, "column 'a' is listed twice in drop"),
     ({"features": ["a", "y"]}, "is the target and cannot be a feature"),
     ({"drop": ["y"]}, "is the target and cannot be dropped"),
-    ({"aux": ["y"]}, "is the target and cannot give folds"),
+    ({"aux": ["y"]}, "is the target and cannot be the column of an option too"),
     ({"aux": ["g"]}, "fold, group, weight, exposure or offset column 'g' is not in the data"),
     ({"aux": ["a"], "features": ["a"]}, "gives folds, weights, exposures, offsets or ids and cannot be a feature"),
     ({"drop": ["a", "b"]}, "no feature is left"),

@@ -12,6 +12,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.loss_targets import check_training, prepare_for_loss
+from sparsecv_mio.data.survival import Survival
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.targets import Loss, TargetColumns, Ties
 from sparsecv_mio.words import Intercept
@@ -78,23 +79,50 @@ def test_events_that_are_not_guessed(values: list[Any], words: str) -> None:
         ({"event": "other"}, "event: 'other' is not stored with these data"),
         ({"entry": "late"}, "entry: column 'late' is 9 in row 2; give a time before that of 'days', or remove the row"),
         ({"strata": "holes"}, "strata: column 'holes' is empty in row 2; give a value"),
+        ({"entry": "died"}, "entry: column 'died' is that of option event too; give another column"),
+        ({"strata": "person"}, "event: no other row is at risk at any event of column 'died', so the data determine"),
     ],
 )
 def test_columns_that_do_not_suit(columns: dict[str, Any], words: str) -> None:
-    rows = data(died=[1, 0, 1, 1, 0, 1], late=[0.0, 9, 0, 0, 0, 0], holes=["a", "", "b", "a", "b", "a"])
+    rows = data(
+        died=[1, 0, 1, 1, 0, 1], late=[0.0, 9, 0, 0, 0, 0], holes=["a", "", "b", "a", "b", "a"], person=range(6),
+    )  # fmt: skip
     with pytest.raises(BadInput, match=f"^{words}"):
         read(**{"dataset": rows, "event": "died"} | columns)
 
 
 @pytest.mark.parametrize(
     ("times", "words"),
-    [([1.0, -2.0, 3.0, 4.0], "time: column 'days' is -2 in row 2; give times of at least 0, or remove the row"),
-     ([2.0] * 4, "time: column 'days' is 2 in every row; give different times")],
+    [([1.0, -2.0, 3.0, 4.0], "time: column 'days' is -2 in row 2; give times of at least 0, or remove the row")],
 )  # fmt: skip
 def test_times_that_do_not_suit(times: list[float], words: str) -> None:
     rows = Dataset.from_arrays(np.arange(4.0)[:, None], times, target="days", aux={"died": [1, 1, 0, 1]})
     with pytest.raises(BadInput, match=f"^{words}"):
         read(dataset=rows)
+
+
+def test_matched_sets_have_equal_times_and_ids_are_not_rounded() -> None:
+    rows = Dataset.from_arrays(np.arange(6.0)[:, None], np.ones(6), target="days", aux={
+        "case": [1, 0, 0, 1, 0, 0], "number": [12345678901234567 + (i > 2) for i in range(6)],
+        "text": ["007"] * 3 + ["7"] * 3,
+    })  # fmt: skip
+    for strata in ("number", "text"):
+        survival = read("case", rows, strata=strata).survival
+        assert survival is not None and survival.stratum is not None
+        assert survival.stratum.tolist() == [0, 0, 0, 1, 1, 1]
+        assert survival.count_at_risk(rows.y).tolist() == [3] * 6
+
+
+def test_rows_at_risk_are_counted_by_definition() -> None:
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        time = rng.integers(2, 8, 15).astype(float)
+        entry = None if seed % 2 else time - rng.integers(1, 6, 15)
+        survival = Survival(np.ones(15, dtype=bool), entry, None if seed % 3 else rng.integers(0, 3, 15))
+        stratum = np.zeros(15) if survival.stratum is None else survival.stratum
+        is_at_risk = (time >= time[:, None]) & (stratum == stratum[:, None])
+        is_at_risk &= True if entry is None else entry < time[:, None]
+        assert survival.count_at_risk(time).tolist() == is_at_risk.sum(axis=1).tolist()
 
 
 def test_times_that_are_text_or_missing() -> None:
