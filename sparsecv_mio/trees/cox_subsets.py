@@ -242,8 +242,8 @@ class CoxSubsets(GlmSubsets):
             held_out[:, row] = cox_newton.bound_held_out(
                 self.fits.rows, every, mask & self.fits.varies, fitted.points[row], fitted.radius[row]
             )
-        lower, upper, middle = held_out
-        return self._convert_to_x_units(masks, fitted), np.maximum(lower, 0.0), np.maximum(upper, 0.0), middle
+        lower, upper, middle = np.maximum(held_out, 0.0)  # l_all is at least l_train
+        return self._convert_to_x_units(masks, fitted), lower, upper, np.clip(middle, lower, upper)
 
     def bound_open_fold(
         self, tau: int, upper: float, every: RiskSets, is_expired: Callable[[], bool] = is_never_expired

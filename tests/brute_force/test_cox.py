@@ -23,6 +23,7 @@ from sparsecv_mio.search.api import nested_cross_validate
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.targets import Loss, Ties
 from sparsecv_mio.trees.cox_fits import CoxColumns, CoxFits, cox_minorant, mixed_points
+from sparsecv_mio.trees.cox_subsets import CoxSubsets
 
 QUICK = [(200, "4"), (201, "loo"), (202, "holdout:0.3"), (203, "4"), (204, "2x3"), (205, "4")]
 TIED = 1e-9  # relative difference of objectives of supports that a search may treat as tied
@@ -118,6 +119,17 @@ def test_duplicate_columns_are_merged(seed: int) -> None:
         best = min(truth.fit(S, ridge)[0] for S in all_supports(5, tau, tau))
         assert found.lower <= best * (1 + 1e-12) and best <= found.upper * (1 + 1e-12)
         assert found.upper - found.lower <= 1e-9 * found.upper
+
+
+def test_rows_that_change_no_risk_set_have_the_held_out_loss_0_up_to_rounding() -> None:
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, time, entry = 3.0 * rng.normal(size=(12, 3)), rng.integers(1, 6, 12).astype(float), np.zeros(12)
+        time[:3], entry[:3] = 1e3 + np.arange(3), 1e3 - 0.5 + np.arange(3)  # alone in their risk sets
+        case = Case(X, time, np.ones(12, dtype=bool), entry, None, None, True)
+        subsets = CoxSubsets(fits_of(case, 0.1, np.arange(3, 12))[0])
+        _, lower, upper, middle = subsets.score_held_out([np.arange(3), np.array([1])], sets_of(case))
+        assert np.all((lower == 0.0) & (middle <= upper) & (upper < 1e-12) & (middle >= 0.0))
 
 
 def dataset_of(case: Case) -> Dataset:
