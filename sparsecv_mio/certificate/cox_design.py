@@ -17,7 +17,7 @@ from sparsecv_mio.certificate.glm_design import GlmDesign
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.survival_columns import join_rows
 from sparsecv_mio.problem.glm_objective import GlmModel
-from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, TINY
+from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, NEWTON_RTOL, TINY
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +36,17 @@ class CoxDesign(GlmDesign):
         both = join_rows(self.dataset, dataset.take(rows))
         return super().held_out(model, np.arange(self.dataset.n, both.n), both)
 
+    def cancelled(self, model: GlmModel) -> float:
+        """Return the rounding error of an objective that is due to logarithms and exponents that cancel."""
+        return float(model.rounding)  # type: ignore[attr-defined]
+
+    def rounding(self, model: GlmModel) -> float:
+        """Return the rounding error of an objective: the relative one of Newton steps, and numbers that cancel.
+
+        Columns are centred before exponents are computed, so values far from 0 cost no digits.
+        """
+        return NEWTON_RTOL * model.objective + self.cancelled(model) + TINY
+
     def coefficient_rooms(self, support: Support, gamma: float, model: object) -> FloatArray:
         """Return (s,) tolerances for the coefficients of a full-data fit."""
         largest = float(np.abs(model.beta * model.unit).max(initial=0.0))  # type: ignore[attr-defined]
@@ -50,7 +61,7 @@ class CoxDesign(GlmDesign):
             model, scored = self.refit(support, gamma, plan.train_rows(fold)), plan.scored_rows(fold)
             losses[fold], rooms[fold] = self.held_out(model, scored)
             predictors[plan.starts[fold] : plan.starts[fold + 1]] = model.predictors(self.dataset.X[scored])
-        mean_room = 2.0 * CROSSING_RTOL * float(losses.sum()) / self.scored.total + TINY
+        mean_room = (CROSSING_RTOL * float(losses.sum()) + float(rooms.sum())) / self.scored.total + TINY
         return HeldOut(losses, losses - rooms, losses + rooms, mean_room, predictors=predictors)
 
     def held_out_rows(self, supports: Sequence[Support], gamma: float, tau: int) -> RowLosses:

@@ -202,11 +202,6 @@ class FitStore:
     tell: Tell = lambda done, total: None
 
 
-def objective_lower_bound(model: GlmModel) -> float:
-    """Return a lower bound on the minimum objective of a support, from a nearby model and its decrement."""
-    return model.objective - model.decrement**2
-
-
 @dataclass(frozen=True, eq=False)
 class GlmDesign(Design):
     """Columns of a data set, and fits with logistic or Poisson loss.
@@ -255,7 +250,7 @@ class GlmDesign(Design):
     ) -> GlmModel:  # fmt: skip
         """Return the fit of a support to some rows or to all rows; `store.count` counts each fit once.
 
-        With `near`, a point near the minimum is enough, from which `objective_lower_bound` gives a bound. `start` is a
+        With `near`, a point near the minimum is enough, from which `_lower_bound` gives a bound. `start` is a
         model of these rows. The intervals of the columns `extended` are extended to 0.
         """
         digest = b"" if rows is None else blake2b(rows.tobytes()).digest()
@@ -328,6 +323,14 @@ class GlmDesign(Design):
         offset = float(level @ np.abs(model.beta))
         return NEWTON_RTOL * model.objective + LOSS_ROUNDING * self.total_weight * offset + TINY
 
+    def cancelled(self, model: GlmModel) -> float:
+        """Return the rounding error of an objective that is due to numbers that cancel: none in sums of losses."""
+        return 0.0
+
+    def _lower_bound(self, model: GlmModel) -> float:
+        """Return a lower bound on the minimum objective of a support, from a nearby model and its decrement."""
+        return model.objective - model.decrement**2 - self.cancelled(model)
+
     def objective_slack(self, objective: float) -> float:
         """Return a bound on the rounding error of the objective of a listed support."""
         return CROSSING_RTOL * objective
@@ -353,16 +356,18 @@ class GlmDesign(Design):
         tried = [self.refit(tuple(sorted(start)), gamma, rows, near=True)]
 
         def tie_threshold(models: list[GlmModel] = tried) -> float:
-            return min(model.objective for model in models) * (1.0 + NEWTON_RTOL) + TINY
+            least = min(models, key=lambda model: model.objective)
+            return least.objective * (1.0 + NEWTON_RTOL) + self.cancelled(least) + TINY
 
         try:
             for leaf in self.leaves(gamma, tau, rows, tie_threshold, most):
                 tried.append(leaf)
         except TooManyFits:
             return None
-        few = {self.places(model) for model in tried if objective_lower_bound(model) <= tie_threshold()}
+        few = {self.places(model) for model in tried if self._lower_bound(model) <= tie_threshold()}
         exact = [self.refit(support, gamma, rows) for support in few]
-        return sorted(self.places(model) for model in exact if model.objective <= tie_threshold(exact))
+        level = tie_threshold(exact)
+        return sorted(self.places(model) for model in exact if model.objective - self.cancelled(model) <= level)
 
     def leaves(
         self, gamma: float, tau: int, rows: IntArray | None, level: Callable[[], float], most: int
@@ -390,7 +395,7 @@ class GlmDesign(Design):
             support = tuple(sorted(inside)) if is_full else available
             apart = [j for j in support if j not in inside and self._excludes_zero(j)]
             whole = self.refit(support, gamma, rows, near=True, start=above, extended=apart)
-            if objective_lower_bound(whole) > level():
+            if self._lower_bound(whole) > level():
                 continue
             if is_full or (self.count(available) <= size and not apart):
                 yield whole

@@ -10,21 +10,70 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from sparsecv_mio.arrays import CHUNK_ELEMENTS, FloatArray, IntArray
+from sparsecv_mio.arrays import CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.problem.row_losses import HALVINGS, NEWTON_STEPS
 from sparsecv_mio.targets import Ties
-from sparsecv_mio.units import ROUNDING, WRITTEN
+from sparsecv_mio.units import TINY, WRITTEN
 
 FINAL_DECREMENT = 1e-28  # squared decrement of a fit, as a share of the objective
+CLOSE_DECREMENT = 1e-8  # squared decrement, as a share of the objective, from which Newton steps fall quadratically
 NEAR_DECREMENT = 1e-11  # squared decrement of a point near the minimum, as a share of the objective
 MAX_COMMON_RANGE = 600.0  # range of exponents within which exponentials relative to the largest one do not underflow
 VALUE_ROUNDING = 1e-13  # rounding error of a partial likelihood, relative to the sizes of its terms
+
+
+class Block(NamedTuple):
+    """Some terms of a partial likelihood.
+
+    Attributes
+    ----------
+    others : (m, n) array
+        Weights of the rows of each term, without the event of the term if it has no tied events.
+    omega, log_unit : (m,) arrays
+        Weights of the terms, and mean logarithms of the units of their events.
+    group : (m,) int array
+        Tied events of each term, by `Tied`.
+    is_alone : (m,) bool array
+        True for terms of one event.
+    """
+
+    others: FloatArray
+    omega: FloatArray
+    log_unit: FloatArray
+    group: IntArray
+    is_alone: BoolArray
+
+    def bound(self, logs: FloatArray, mean_eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return (m,) values of the terms per weight, and their derivatives by the exponents of the other rows.
+
+        A term of one event is `log(1 + sum of the others / event)`, which is accurate however small it is.
+        """
+        x = logs - mean_eta[self.group] - self.log_unit
+        values = np.where(self.is_alone, np.logaddexp(0.0, x), x)
+        return values, np.exp(x - values)
+
+
+class Tied(NamedTuple):
+    """Events by stratum and time: (E,) rows, groups and shares of the weights of their groups; first of each group."""
+
+    rows: IntArray
+    group: IntArray
+    share: FloatArray
+    starts: IntArray
+
+    def means(self, values: FloatArray) -> FloatArray:
+        """Return the weighted means of quantities of rows over the events of each group."""
+        if not len(self.rows):
+            return np.zeros((0, *values.shape[1:]))
+        parts = values[self.rows] * self.share.reshape(-1, *(1,) * (values.ndim - 1))
+        return np.asarray(np.add.reduceat(parts, self.starts, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +90,7 @@ class Terms:
 
     dataset: Dataset
     rows: IntArray
-    _stored: list[tuple[FloatArray, FloatArray, float]] = field(default_factory=list, repr=False)
+    _stored: list[Block] = field(default_factory=list, repr=False)
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -58,11 +107,22 @@ class Terms:
         assert survival is not None
         return np.asarray(self.weights * survival.is_event)
 
-    def blocks(self) -> Iterable[tuple[FloatArray, FloatArray, float]]:
-        """Return (m, n) weights of some terms, (m,) weights of the terms, and the sum over their events of w log(unit).
+    @cached_property
+    def tied(self) -> Tied:
+        """The events."""
+        survival, time, w = self.dataset.survival, self.dataset.y, self.weights
+        assert survival is not None
+        stratum = np.zeros(self.dataset.n, dtype=np.int64) if survival.stratum is None else survival.stratum
+        events = np.flatnonzero((w > 0.0) & survival.is_event)
+        events = events[np.lexsort((time[events], stratum[events]))]
+        first = np.append(True, np.diff(time[events]) > 0.0) | np.append(True, np.diff(stratum[events]) > 0)
+        group = np.cumsum(first[: len(events)]) - 1
+        return Tied(
+            events, group, w[events] / np.bincount(group, w[events])[group], np.flatnonzero(first[: len(events)])
+        )
 
-        The blocks are stored if there is one.
-        """
+    def blocks(self) -> Iterable[Block]:
+        """Return the terms by blocks, which are stored if there is one."""
         if self._stored:
             return self._stored
         made = self._make_blocks()
@@ -71,54 +131,80 @@ class Terms:
             return self._stored
         return made
 
-    def _make_blocks(self) -> Iterator[tuple[FloatArray, FloatArray, float]]:
+    def _make_blocks(self) -> Iterator[Block]:
         """Yield the blocks.
 
         An event of weight w has the unit w with Breslow's method, and the mean weight of its tied events with Efron's.
         """
-        survival, time, w = self.dataset.survival, self.dataset.y, self.weights
+        survival, time, w, (events, group, share, starts) = (
+            self.dataset.survival,
+            self.dataset.y,
+            self.weights,
+            self.tied,
+        )
         assert survival is not None
         is_efron = survival.ties is Ties.EFRON
         n, at_once = self.dataset.n, max(CHUNK_ELEMENTS // self.dataset.n, 1)
         stratum = np.zeros(n, dtype=np.int64) if survival.stratum is None else survival.stratum
         entry = np.full(n, -np.inf) if survival.entry is None else survival.entry
-        events = np.flatnonzero((w > 0.0) & survival.is_event)
-        events = events[np.lexsort((time[events], stratum[events]))]
-        first = np.append(True, np.diff(time[events]) > 0.0) | np.append(True, np.diff(stratum[events]) > 0)
-        group = np.cumsum(first[: len(events)]) - 1
         size, total = np.bincount(group), np.bincount(group, w[events])
-        starts = np.flatnonzero(first[: len(events)])
-        omega = total[group] / size[group] if is_efron else total[group]
-        rank = np.arange(len(events)) - starts[group] if len(events) else np.zeros(0, dtype=np.int64)
-        constant = w[events] * np.log(omega if is_efron else w[events])
-        if not is_efron:
-            constant = np.bincount(group, constant)[group]
+        omega: FloatArray = total / size if is_efron else total * 1.0
+        log_unit: FloatArray = np.log(omega) if is_efron else np.bincount(group, share * np.log(w[events])) * 1.0
         chosen = np.arange(len(events)) if is_efron else starts
+        rank = chosen - starts[group[chosen]]
         for begin in range(0, len(chosen), at_once):
             some = chosen[begin : begin + at_once]
-            e = events[some]
+            e, own = events[some], group[some]
             at_risk = (stratum == stratum[e, None]) & (time >= time[e, None]) & (entry < time[e, None])
-            tied = at_risk & (time == time[e, None]) & survival.is_event
-            share = (rank[some] / size[group[some]] if is_efron else np.zeros(len(some)))[:, None]
-            yield np.where(tied, 1.0 - share, at_risk * 1.0) * w, omega[some], float(constant[some].sum())
+            is_tied = at_risk & (time == time[e, None]) & survival.is_event
+            factor = (1.0 - rank[begin : begin + at_once] / size[own])[:, None] if is_efron else np.ones((len(e), 1))
+            others, is_alone = np.where(is_tied, factor, at_risk * 1.0) * w, size[own] == 1
+            others[np.flatnonzero(is_alone), e[is_alone]] = 0.0
+            yield Block(others, omega[own], log_unit[own], own, is_alone)
 
-    def loss(self, eta: FloatArray) -> tuple[float, float]:
-        """Return the negative log partial likelihood at exponents, and the size of the numbers added up."""
-        value, size = -float(self.event_weights @ eta), float(self.event_weights @ np.abs(eta))
-        for weights, omega, constant in self.blocks():
-            log_sums = _log_sums(weights, eta)
-            value += float(omega @ log_sums) - constant
-            size += float(omega @ np.abs(log_sums)) + abs(constant)
+    def loss(self, eta: FloatArray, blurred: float = 0.0) -> tuple[float, float]:
+        """Return the negative log partial likelihood at exponents, and the size of the numbers that cancel or add up.
+
+        Parameters
+        ----------
+        eta : (n,) array
+            Exponents.
+        blurred : float
+            Largest size of the numbers that add up to an exponent.
+        """
+        value, size, means = 0.0, 0.0, self.tied.means(eta)
+        for block in self.blocks():
+            logs = _log_sums(block.others, eta)
+            values, shares = block.bound(logs, means)
+            numbers = np.abs(logs) + np.abs(means[block.group]) + np.abs(block.log_unit) + 2.0 * blurred
+            value += float(block.omega @ values)
+            size += float(block.omega @ (np.abs(values) + shares * np.where(shares > 0.0, numbers, 0.0)))
         return value, size
 
+    def means(self, eta: FloatArray, Z: FloatArray) -> FloatArray:
+        """Return the means of columns Z (n, k) over the rows of each term, by their weights at exponents."""
+        means, tied, found = self.tied.means(eta), self.tied.means(Z), [np.zeros((0, Z.shape[1]))]
+        for block in self.blocks():
+            P, logs = _softmax(block.others, eta)
+            shares, own = block.bound(logs, means)[1][:, None], tied[block.group]
+            found.append(own + shares * (P @ Z - own))
+        return np.concatenate(found)
+
     def derivatives(self, eta: FloatArray, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the gradient and the Hessian with respect to the coefficients of columns Z (n, k)."""
-        g, H = -self.event_weights @ Z, np.zeros((Z.shape[1], Z.shape[1]))
-        for weights, omega, _ in self.blocks():
-            P = _softmax(weights, eta)[0]
-            means, own = P @ Z, omega @ P
-            g = g + omega @ means
-            H += (Z * own[:, None]).T @ Z - (means * omega[:, None]).T @ means
+        """Return the gradient and the Hessian with respect to the coefficients of columns Z (n, k).
+
+        Both are sums over the rows other than a lone event, of differences from it.
+        """
+        g, H = np.zeros(Z.shape[1]), np.zeros((Z.shape[1], Z.shape[1]))
+        means, tied = self.tied.means(eta), self.tied.means(Z)
+        for block in self.blocks():
+            P, logs = _softmax(block.others, eta)
+            shares = block.bound(logs, means)[1]
+            centres, pulls = P @ Z, block.omega * shares
+            about = centres - tied[block.group]
+            g = g + pulls @ about
+            H += (Z * (pulls @ P)[:, None]).T @ Z - (centres * pulls[:, None]).T @ centres
+            H += (about * np.where(block.is_alone, pulls * (1.0 - shares), 0.0)[:, None]).T @ about
         return g, H
 
 
@@ -146,10 +232,11 @@ def _invert(H: FloatArray) -> FloatArray:
 
 
 def _log_sums(weights: FloatArray, eta: FloatArray) -> FloatArray:
-    """Return the logarithms of the sums of the weights of terms times exponentials."""
+    """Return the logarithms of the sums of the weights of terms times exponentials; -inf without weights."""
     high = float(eta.max(initial=-np.inf))
     if high - float(eta.min(initial=np.inf)) <= MAX_COMMON_RANGE:  # no risk set underflows
-        return np.asarray(np.log(weights @ np.exp(eta - high)) + high)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(weights @ np.exp(eta - high)) + high)
     return _softmax(weights, eta)[1]
 
 
@@ -159,9 +246,11 @@ def _softmax(weights: FloatArray, eta: FloatArray) -> tuple[FloatArray, FloatArr
     most = np.full(len(weights), high)
     if high - float(eta.min(initial=np.inf)) > MAX_COMMON_RANGE:  # a risk set may underflow
         most = np.where(weights > 0.0, eta, -np.inf).max(axis=1)
+        most[most == -np.inf] = high
     relative = weights * np.exp(np.minimum(eta - most[:, None], 0.0))
     total = relative.sum(axis=1)
-    return relative / total[:, None], np.log(total) + most
+    with np.errstate(divide="ignore"):
+        return relative / np.maximum(total, TINY)[:, None], np.log(total) + most
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +273,8 @@ class CoxModel:
         Length of the last gradient in the norm of the inverse Hessian.
     rows : int array
         Training rows.
+    rounding : float
+        Bound on the rounding error of the objective, where numbers cancel.
     """
 
     support: tuple[int, ...]
@@ -196,6 +287,7 @@ class CoxModel:
     inverse: FloatArray
     penalty: FloatArray
     rows: IntArray
+    rounding: float = 0.0
     intercept: float = 0.0
 
     def columns(self, X: FloatArray) -> FloatArray:
@@ -218,13 +310,13 @@ class CoxModel:
         predictors_off : float
             Error of the exponents.
         """
-        eta, every, train = self.columns(dataset.X) @ self.theta, np.union1d(self.rows, rows), self.rows
-        (whole, size), (part, trained) = (terms_of(dataset, some).loss(eta) for some in (every, train))
-        Z = self.columns(dataset.X[every])
+        Z, every, train = self.columns(dataset.X), np.union1d(self.rows, rows), self.rows
+        eta, blurred = Z @ self.theta, float((np.abs(Z[every]) @ np.abs(self.theta)).max(initial=0.0))
+        (whole, size), (part, trained) = (terms_of(dataset, some).loss(eta, blurred) for some in (every, train))
+        Z = Z[every]
         far = float(np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", Z, self.inverse, Z), 0.0)).max(initial=0.0))
         events = float(terms_of(dataset, every).event_weights.sum())
-        doubt = 8.0 * self.decrement * far + 64.0 * ROUNDING
-        return whole - part, VALUE_ROUNDING * (size + trained) + events * doubt
+        return whole - part, VALUE_ROUNDING * (size + trained) + 8.0 * events * self.decrement * far
 
 
 def fit_cox(
@@ -263,38 +355,43 @@ def fit_cox(
         slopes = dict(zip(start.support, start.beta.tolist(), strict=True))
         theta = np.array([slopes.get(int(j), 0.0) for j in columns]) * unit
 
-    def value(at: FloatArray) -> float:
-        return terms.loss(Z @ at)[0] + float(penalty @ at**2)
+    def value(at: FloatArray) -> tuple[float, float]:
+        """Return F and the size of the numbers in it."""
+        loss, size = terms.loss(Z @ at, float((np.abs(Z) @ np.abs(at)).max(initial=0.0)))
+        ridge_loss = float(penalty @ at**2)
+        return loss + ridge_loss, size + ridge_loss
 
-    objective, decrement, inverse = value(theta), 0.0, np.zeros((len(theta), len(theta)))
+    (objective, size), decrement, inverse = value(theta), 0.0, np.zeros((len(theta), len(theta)))
     if not np.isfinite(objective):
-        theta, objective = np.zeros(len(columns)), value(np.zeros(len(columns)))
+        theta = np.zeros(len(columns))
+        objective, size = value(theta)
     before = np.inf
     for _ in range(NEWTON_STEPS if len(theta) else 0):
         g, H = terms.derivatives(Z @ theta, Z)
         g, H = g + 2.0 * penalty * theta, H + np.diag(2.0 * penalty)
-        size = np.sqrt(np.maximum(np.diag(H), 1e-300))
-        inverse = _invert(H / size / size[:, None]) / size / size[:, None]
+        length = np.sqrt(np.maximum(np.diag(H), TINY))
+        inverse = _invert(H / length / length[:, None]) / length / length[:, None]
         step = -inverse @ g
-        decrement = float(np.sqrt(max(-g @ step, 0.0)))
-        square = decrement**2
+        square = max(float(-g @ step), 0.0)
+        decrement = float(np.sqrt(square))
         if square <= FINAL_DECREMENT * objective or (near and square <= NEAR_DECREMENT * objective and before < np.inf):
+            break
+        is_close = square < CLOSE_DECREMENT * objective or square < VALUE_ROUNDING * size  # full steps converge
+        if is_close and square >= before / 4.0:
             break
         share = 1.0
         for _ in range(HALVINGS):
             there = value(theta + share * step)
-            if there < objective or (there <= objective * (1.0 + 1e-14) and share == 1.0 and square < 1e-8 * objective):
+            if there[0] < objective or (is_close and there[0] <= objective + VALUE_ROUNDING * there[1]):
                 break
             share /= 2.0
         else:
             break
-        stalled = before / 2.0 <= square < 1e-16 * objective
-        theta, objective, before = theta + share * step, there, square
-        if stalled:
-            break
+        theta, (objective, size), before = theta + share * step, there, square
     return CoxModel(
-        tuple(columns.tolist()), theta / unit, objective, center, unit, theta, decrement, inverse, penalty, train
-    )
+        tuple(columns.tolist()), theta / unit, objective, center, unit, theta, decrement, inverse, penalty, train,
+        VALUE_ROUNDING * size,
+    )  # fmt: skip
 
 
 def null_loss_of_times(dataset: Dataset, plan: FoldPlan | None) -> float:

@@ -187,12 +187,7 @@ def find_schoenfeld_residuals(dataset: Dataset, Z: FloatArray, beta: FloatArray)
     events = np.flatnonzero(survival.is_event)
     events = events[np.lexsort((dataset.y[events], stratum[events]))]  # as the terms
     _, group = np.unique(np.column_stack([stratum[events], dataset.y[events]]), axis=0, return_inverse=True)
-    eta = Z @ beta
-    risk, means = np.exp(eta - eta.max()), list[FloatArray]()
-    for shares, _, _ in terms.blocks():
-        amounts = shares * risk
-        means.append(amounts @ Z / amounts.sum(axis=1, keepdims=True))
-    of_term = np.concatenate(means)
+    of_term = terms.means(Z @ beta, Z)
     term_group = group if len(of_term) == len(events) else np.arange(len(of_term))
     counts = np.bincount(term_group)
     sums = np.zeros((len(counts), Z.shape[1]))
