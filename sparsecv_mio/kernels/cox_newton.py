@@ -9,6 +9,10 @@ f_tj is 1, or the share of Efron's method on tied events. Sums over risk sets ar
 risk set, `f_tj w_j exp(x_j'b)` divided by their sum, have the mean `mean_t` and a covariance matrix. The Hessian of F
 is the sum over t of omega_t times this matrix, plus the penalty.
 
+A term of one event e, `log(1 + sum_{j != e} w_j exp(x_j'b) / (w_e exp(x_e'b)))`, may be far smaller than the numbers in
+it. Values, gradients and Hessians of such terms are sums over the other rows, so that nothing cancels, and their
+rounding errors are relative to the share of the other rows.
+
 The lower bound comes from a ball that contains the optimum (docs/theory/cox.md). Let g be the gradient and H the
 Hessian at its centre, `delta^2 = g'H^{-1}g`, and s the largest length `sqrt(x_j'H^{-1}x_j)`. In a ball of radius rho,
 no `(mean_t - x_j)'d` exceeds `2 rho s`. With `kappa = worst_ratio(2 rho s)` and `rho >= 2 delta / kappa`, the optimum
@@ -46,6 +50,7 @@ from sparsecv_mio.kernels.glm_newton import (
 )
 from sparsecv_mio.kernels.jit import njit
 
+LEAST_SIZE = 1e-280  # size of the numbers in a term of one event, for sums that underflow
 LARGEST_ROUNDING = 0.1  # largest error of an exponent, or relative error of a sum, for any proof
 
 
@@ -81,7 +86,7 @@ class CoxState(NamedTuple):
 
     Attributes
     ----------
-    eta, pull : (n,) arrays
+    eta, pull, fall : (n,) arrays
         Exponents `x_j'b`, and weights of rows (`fill_row_weights`).
     peak, total, backward : (V,) arrays
         Largest exponent on the path of each node, sum of the weights relative to it, and a work array.
@@ -93,6 +98,7 @@ class CoxState(NamedTuple):
 
     eta: np.ndarray
     pull: np.ndarray
+    fall: np.ndarray
     peak: np.ndarray
     total: np.ndarray
     backward: np.ndarray
@@ -107,7 +113,7 @@ def new_state(sets):
     """Return the work arrays of fits to some risk sets."""
     n, nodes, blocks = sets.weight.shape[0], sets.parent.shape[0], sets.node.shape[0]
     return CoxState(
-        np.zeros(n), np.zeros(n), np.zeros(nodes), np.zeros(nodes), np.zeros(nodes), np.zeros(blocks),
+        np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(nodes), np.zeros(nodes), np.zeros(nodes), np.zeros(blocks),
         np.zeros(blocks), np.zeros(blocks), np.ones(blocks),
     )  # fmt: skip
 
@@ -141,8 +147,43 @@ def _sum_nodes(sets, state):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _share_of_others(sets, state, b):
+    """Return the share of the other rows in the term of a block of one event; 1 for a block of tied events."""
+    if sets.block_start[b + 1] - sets.block_start[b] > 1:
+        return 1.0
+    return state.before[b] / (state.before[b] + state.own[b]) if state.before[b] > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _evaluate_block(sets, state, b):
+    """Return the value of a block, and the size of the numbers that add up or cancel."""
+    first, last, m = sets.block_start[b], sets.block_start[b + 1], sets.n_terms[b]
+    omega, v = sets.omega[b], sets.node[b]
+    if last - first == 1:
+        if not state.total[v] > 0.0:
+            return 0.0, 0.0
+        j = sets.block_rows[first]
+        log_sum, log_weight = np.log(state.total[v]), np.log(sets.weight[j])
+        x = (log_sum - log_weight) + (state.peak[v] - state.eta[j])
+        value = np.log1p(np.exp(x)) if x < 0.0 else x + np.log1p(np.exp(-x))
+        numbers = abs(log_sum) + abs(log_weight) + abs(state.peak[v]) + abs(state.eta[j])
+        return omega * value, omega * (value + _share_of_others(sets, state, b) * numbers) + LEAST_SIZE
+    value, size = 0.0, 0.0
+    for term in range(m):
+        log_sum = np.log(state.before[b] + (1.0 - term / m) * state.own[b])
+        value += omega * log_sum
+        size += omega * abs(log_sum)
+    for at in range(first, last):
+        j = sets.block_rows[at]
+        log_unit = np.log(omega if m > 1 else sets.weight[j])
+        value += sets.weight[j] * ((state.block_peak[b] - state.eta[j]) - log_unit)
+        size += sets.weight[j] * (abs(state.block_peak[b]) + abs(state.eta[j]) + abs(log_unit))
+    return value, size
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def evaluate(Z, sets, penalty, theta, state):
-    """Return the computed value at theta, and the size of the numbers added up; fill exponents and sums."""
+    """Return the computed value at theta, and the size of the numbers that add up or cancel; fill the state."""
     k, n, eta = Z.places.shape[0], Z.W.shape[1], state.eta
     for i in range(n):
         eta[i] = 0.0
@@ -151,18 +192,10 @@ def evaluate(Z, sets, penalty, theta, state):
         for i in range(n):
             eta[i] += t * column[i]
     _sum_nodes(sets, state)
-    value, lost, size = -sets.constant, 0.0, abs(sets.constant)
+    value, lost, size = 0.0, 0.0, 0.0
     for b in range(sets.node.shape[0]):
-        part, m = 0.0, sets.n_terms[b]
-        for term in range(m):
-            log_sum = np.log(state.before[b] + (1.0 - term / m) * state.own[b])
-            part += state.block_peak[b] + log_sum
-            size += sets.omega[b] * (abs(state.block_peak[b]) + abs(log_sum))
-        part *= sets.omega[b]
-        for at in range(sets.block_start[b], sets.block_start[b + 1]):
-            j = sets.block_rows[at]
-            part -= sets.weight[j] * eta[j]
-            size += sets.weight[j] * abs(eta[j])
+        part, numbers = _evaluate_block(sets, state, b)
+        size += numbers
         added = value + part  # compensated, because the error of a sum of n numbers grows with n
         lost += (value - added) + part if abs(value) >= abs(part) else (part - added) + value
         value = added
@@ -174,10 +207,14 @@ def evaluate(Z, sets, penalty, theta, state):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def fill_row_weights(sets, state):
-    """Fill `pull` with `sum_t omega_t c_t` times the share of each row in term t, c the curvature factors."""
-    eta, pull, backward = state.eta, state.pull, state.backward
+    """Fill `pull` with `sum_t omega_t c_t` times the share of each row in term t, c the curvature factors.
+
+    `fall` is filled with the weights of the events: `pull - fall` is the gradient by the exponents. The share of an
+    event in a term of its own is left out of both.
+    """
+    eta, pull, fall, backward = state.eta, state.pull, state.fall, state.backward
     for i in range(pull.shape[0]):
-        pull[i] = 0.0
+        pull[i], fall[i] = 0.0, 0.0
     for v in range(backward.shape[0]):
         backward[v] = 0.0
     for b in range(sets.node.shape[0]):
@@ -188,9 +225,15 @@ def fill_row_weights(sets, state):
             others += c
             own += share * c
         own *= sets.omega[b] * state.curvature[b]
-        for at in range(sets.block_start[b], sets.block_start[b + 1]):
-            j = sets.block_rows[at]
-            pull[j] += sets.weight[j] * np.exp(eta[j] - state.block_peak[b]) * own
+        if sets.block_start[b + 1] - sets.block_start[b] == 1:
+            fall[sets.block_rows[sets.block_start[b]]] = (
+                sets.omega[b] * state.curvature[b] * _share_of_others(sets, state, b)
+            )
+        else:
+            for at in range(sets.block_start[b], sets.block_start[b + 1]):
+                j = sets.block_rows[at]
+                pull[j] += sets.weight[j] * np.exp(eta[j] - state.block_peak[b]) * own
+                fall[j] = sets.weight[j] * state.curvature[b]
         if state.before[b] > 0.0:
             backward[v] += others * sets.omega[b] * state.curvature[b] * np.exp(state.peak[v] - state.block_peak[b])
     for v in range(backward.shape[0] - 1, -1, -1):
@@ -205,12 +248,12 @@ def fill_row_weights(sets, state):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gradient(Z, sets, penalty, theta, state, g):
-    """Fill g with the gradient of F at the state, whose curvature factors are 1; fill `pull`."""
+    """Fill g with the gradient of F at the state, whose curvature factors are 1; fill `pull` and `fall`."""
     fill_row_weights(sets, state)
     n = Z.W.shape[1]
     work = np.empty(n)
     for i in range(n):
-        work[i] = state.pull[i] - sets.event_weight[i]
+        work[i] = state.pull[i] - state.fall[i]
     for a in range(g.shape[0]):
         g[a] = 2.0 * penalty[a] * theta[a] + dot(Z.W[Z.places[a]], work, n)
 
@@ -253,7 +296,8 @@ def fill_hessian(Z, sets, penalty, state, H, diagonal):
     """Fill H with the Hessian at the state, with curvature factors; return its rounding per unit of `diagonal`.
 
     `diagonal` is filled with the second moments of the columns, before the squares of the means are subtracted, plus
-    the penalty.
+    the penalty. With the share s and the mean m of the other rows, the covariance matrix of a term of one event e is s
+    times that of the other rows, plus `s (1 - s) (m - x_e)(m - x_e)'`.
     """
     k = Z.places.shape[0]
     fill_row_weights(sets, state)
@@ -265,6 +309,19 @@ def fill_hessian(Z, sets, penalty, state, H, diagonal):
     for b in range(sets.node.shape[0]):
         m, weight = sets.n_terms[b], sets.omega[b] * state.curvature[b]
         _sum_block(Z, sets, state, sums, b, before, own)
+        if sets.block_start[b + 1] - sets.block_start[b] == 1:
+            others = _share_of_others(sets, state, b)
+            if others > 0.0:
+                weight *= others
+                for a in range(k):
+                    mean[a] = before[a] / state.before[b]
+                    own[a] = mean[a] - own[a] / state.own[b] if state.own[b] > 0.0 else 0.0
+                for a in range(k):
+                    t, apart = weight * mean[a], weight * (1.0 - others) * own[a]
+                    diagonal[a] += apart * own[a]
+                    for e in range(a + 1):
+                        H[a, e] += apart * own[e] - t * mean[e]
+            continue
         for term in range(m):
             share = 1.0 - term / m
             c = 1.0 / (state.before[b] + share * state.own[b])
@@ -396,7 +453,7 @@ def newton(Z, sets, penalty, theta, near, bar, close):
     """
     k = Z.places.shape[0]
     state = new_state(sets)
-    f, _ = evaluate(Z, sets, penalty, theta, state)
+    f, size = evaluate(Z, sets, penalty, theta, state)
     d, H, ahead, diagonal, last = np.empty(k), np.empty((k, k)), np.empty(k), np.empty(k), np.inf
     for _ in range(MAX_NEWTON_STEPS if k else 0):
         gradient(Z, sets, penalty, theta, state, d)
@@ -412,7 +469,8 @@ def newton(Z, sets, penalty, theta, near, bar, close):
         while step > 1e-12:
             copy_vector(theta - step * d, ahead)
             value, _ = evaluate(Z, sets, penalty, ahead, state)
-            if value <= f - 1e-4 * step * decrement or (decrement < STALLED * f and value <= f * (1.0 + 1e-13)):
+            rounding = 1e-13 * f + 16.0 * EPS * size
+            if value <= f - 1e-4 * step * decrement or (decrement < STALLED * f and value <= f + rounding):
                 break
             step *= 0.5
         if not step > 1e-12:
@@ -453,8 +511,8 @@ def bound_value_rounding(Z, sets, theta, size, state):
     """Return bounds on the rounding error of a value, of exponents, and of the relative weights of rows.
 
     The sums of a path have at most `depth` additions and changes of the peak, which add up to the range of exponents.
-    The terms of a block are added one by one, and the blocks with compensation. The logarithms of the units, which are
-    means of weights of events, are in the constant.
+    The terms of a block are added one by one, and the blocks with compensation. An error of an exponent or a sum moves
+    a term of one event by at most the share of the other rows.
     """
     k, n = Z.places.shape[0], Z.W.shape[1]
     low, high, widest = np.inf, -np.inf, 0.0
@@ -463,20 +521,16 @@ def bound_value_rounding(Z, sets, theta, size, state):
         t, column = abs(theta[a]), Z.W[Z.places[a]]
         for i in range(n):
             off[i] += t * abs(column[i])
-    weight = 0.0
     for i in range(n):
         if sets.weight[i] > 0.0:
             low, high, widest = min(low, state.eta[i]), max(high, state.eta[i]), max(widest, off[i])
-            weight += sets.event_weight[i]
-    most, log_weight = 0, 0.0
+    most, moved = 0, 0.0
     for b in range(sets.node.shape[0]):
         most = max(most, sets.block_start[b + 1] - sets.block_start[b])
-    for at in range(sets.block_rows.shape[0]):
-        log_weight = max(log_weight, abs(np.log(sets.weight[sets.block_rows[at]])))
-    size += weight * log_weight
+        moved += sets.omega[b] * sets.n_terms[b] * _share_of_others(sets, state, b)
     widest *= (k + 5) * EPS
     relative = (2.0 * sets.depth + 2.0 * max(high - low, 0.0) + 24.0) * EPS
-    return 2.02 * weight * widest + weight * relative + (12.0 + 2.0 * most) * EPS * size, widest, relative
+    return 2.02 * moved * widest + moved * relative + (12.0 + 2.0 * most) * EPS * size, widest, relative
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -497,7 +551,7 @@ def look(Z, sets, penalty, theta, state):
     for a in range(k):
         s, column = 0.0, Z.W[Z.places[a]]
         for i in range(n):
-            s += abs(column[i]) * (state.pull[i] + sets.event_weight[i])
+            s += abs(column[i]) * (state.pull[i] + state.fall[i])
         noise[a] = error * s + 32.0 * EPS * penalty[a] * abs(theta[a])
     if not cholesky_in_place(H, k):
         return CoxPoint(value, off, np.inf, g, noise, inverse)
@@ -660,12 +714,12 @@ def bound_held_out(rows, every, mask, point, radius):
     slope, noise, work = np.empty(k), np.empty(k), np.empty(n)
     error = 3.0 * (relative + train_relative) + 2.2 * (widest + train_widest) + (2 * n + 16) * EPS
     for i in range(n):
-        work[i] = (whole.pull[i] - part.pull[i]) - (every.event_weight[i] - rows.sets.event_weight[i])
+        work[i] = (whole.pull[i] - part.pull[i]) - (whole.fall[i] - part.fall[i])
     for a in range(k):
         column, s = Z.W[places[a]], 0.0
         slope[a] = dot(column, work, n)
         for i in range(n):
-            s += abs(column[i]) * (whole.pull[i] + part.pull[i] + every.event_weight[i])
+            s += abs(column[i]) * (whole.pull[i] + part.pull[i] + whole.fall[i] + part.fall[i])
         noise[a] = error * s
     square = 0.0
     for b in range(k):

@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sparsecv_mio.arrays import FINE, LONG, FloatArray, IntArray, LongArray
+from sparsecv_mio.arrays import FINE, LONG, BoolArray, FloatArray, IntArray, LongArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
@@ -114,19 +114,57 @@ class PartialLikelihood:
         return self.sum_terms(self._relative)
 
     @cached_property
-    def value_and_size(self) -> tuple[np.longdouble, float]:
-        """The value l, and the size of the numbers added up."""
+    def is_alone(self) -> BoolArray:
+        """(B,) mask of the blocks of one event."""
+        return np.diff(self.sets.block_start) == 1
+
+    @cached_property
+    def others(self) -> LongArray:
+        """(B,) sums of the relative weights of the risk sets without the events of the blocks."""
+        return np.asarray(sum_paths(self.sets, self._relative)[self.sets.node])
+
+    @cached_property
+    def moved(self) -> LongArray:
+        """(B,) weights of the blocks; of a block of one event, times the share of the other rows."""
+        weight = self.sets.omega * self.sets.n_terms
+        if not len(weight):
+            return weight.astype(LONG)
+        with np.errstate(over="ignore"):
+            share = 1.0 / (1.0 + np.exp(-self._log_ratio))
+        return np.where(self.is_alone, weight * share, weight.astype(LONG))
+
+    @cached_property
+    def _log_ratio(self) -> LongArray:
+        """(B,) logarithms of the sums of the other rows, relative to the first events; -inf without other rows."""
         events = self.sets.block_rows[self.sets.block_start[:-1]]
-        shift = self._shift[events][self.block] if len(events) else np.zeros(0, dtype=LONG)
         with np.errstate(divide="ignore"):
-            log_sums = np.log(self.totals)
-        linear = self.sets.event_weight * np.where(self.sets.event_weight > 0.0, self.eta, LONG(0))
-        sets, sizes = self.sets, np.diff(self.sets.block_start)
-        own = sets.weight[sets.block_rows].astype(LONG)
-        logs = own * np.log(np.where(np.repeat(sets.n_terms == sizes, sizes), np.repeat(sets.omega, sizes), own))
-        value = LONG(self.omega @ (log_sums + shift) - linear.sum() - logs.sum())
-        size = self.omega @ (np.abs(log_sums) + np.abs(shift)) + np.abs(linear).sum() + np.abs(logs).sum()
-        return (value, float(size)) if np.isfinite(value) else (LONG(np.inf), np.inf)
+            return np.asarray(
+                np.log(self.others) - np.log(self.sets.weight[events].astype(LONG))
+                + (self._shift[events] - self.eta[events])
+            )  # fmt: skip
+
+    @cached_property
+    def value_and_size(self) -> tuple[np.longdouble, float]:
+        """The value l, and the size of the numbers added up or cancelled.
+
+        The value of a block of one event is `log(1 + others / event)`, which is accurate however small it is.
+        """
+        sets, alone = self.sets, self.is_alone
+        if not len(sets.node):
+            return LONG(0), 0.0
+        events, x, log_sums = sets.block_rows[sets.block_start[:-1]], self._log_ratio, np.log(self.totals)
+        one = np.where(alone, np.logaddexp(LONG(0), np.where(alone, x, LONG(0))), LONG(0))
+        several = np.repeat(~alone, np.diff(sets.block_start))
+        rows, sizes = sets.block_rows, np.diff(sets.block_start)
+        own = sets.weight[rows].astype(LONG)
+        unit = np.where(np.repeat(sets.n_terms == sizes, sizes), np.repeat(sets.omega, sizes), sets.weight[rows])
+        away, logs = self._shift[rows] - self.eta[rows], np.log(unit.astype(LONG))
+        tied = ~alone[self.block]
+        value = sets.omega @ one + (self.omega * tied) @ log_sums + (own * several) @ (away - logs)
+        numbers = np.abs(np.where(np.isfinite(x), x, LONG(0))) + np.abs(self._shift[events]) + np.abs(self.eta[events])
+        size = sets.omega @ one + (self.moved * alone) @ numbers + (self.omega * tied) @ np.abs(log_sums)
+        size += (own * several) @ (np.abs(self._shift[rows]) + np.abs(self.eta[rows]) + np.abs(logs))
+        return (LONG(value), float(size)) if np.isfinite(value) else (LONG(np.inf), np.inf)
 
     @property
     def value(self) -> float:
@@ -137,9 +175,13 @@ class PartialLikelihood:
         """Return (T, k) means of columns X (n, k) under the weights of the terms."""
         return np.asarray(self.sum_terms(self._relative[:, None] * X) / self.totals[:, None])
 
-    def row_weights(self) -> LongArray:
-        """Return the (n,) sums over the terms of omega times the weight of each row in the term."""
-        sets, each = self.sets, (self.omega / self.totals).astype(LONG)
+    def pulls(self) -> tuple[LongArray, LongArray]:
+        """Return (n,) weights of rows and of events, whose difference is the gradient by the exponents.
+
+        Weights of rows are sums over the terms of omega times the share of each row in the term. The share of an event
+        in a term of its own is left out of both.
+        """
+        sets, each, sizes = self.sets, (self.omega / self.totals).astype(LONG), np.diff(self.sets.block_start)
         others, own = np.zeros(len(sets.parent), dtype=LONG), np.zeros(len(sets.node), dtype=LONG)
         np.add.at(others, sets.node[self.block], each)
         np.add.at(own, self.block, self.share * each)
@@ -148,14 +190,22 @@ class PartialLikelihood:
             more = others.copy()
             np.add.at(more, ahead[has], others[has])
             others, ahead[has] = more, ahead[ahead[has]]
-        weights = np.zeros(len(sets.weight), dtype=LONG)
+        weights, falls = np.zeros((2, len(sets.weight)), dtype=LONG)
         np.add.at(weights, sets.rows, np.repeat(others, np.diff(sets.start)))
-        weights[sets.block_rows] += np.repeat(own, np.diff(sets.block_start))
-        return np.asarray(weights * self._relative)
+        weights[sets.block_rows] += np.repeat(np.where(self.is_alone, LONG(0), own), sizes)
+        alone = np.repeat(self.is_alone, sizes)
+        falls[sets.block_rows] = np.where(alone, np.repeat(self.moved, sizes), sets.weight[sets.block_rows])
+        return np.asarray(weights * self._relative), falls
+
+    def row_weights(self) -> LongArray:
+        """Return the (n,) sums over the terms of omega times the weight of each row in the term."""
+        pulls, falls = self.pulls()
+        return np.asarray(pulls + (self.sets.event_weight - falls))
 
     def gradient(self, X: LongArray) -> LongArray:
         """Return the (k,) gradient of l with respect to the coefficients of columns X (n, k)."""
-        return np.asarray((self.row_weights() - self.sets.event_weight) @ X)
+        pulls, falls = self.pulls()
+        return np.asarray((pulls - falls) @ X)
 
     def hessian(self, X: LongArray) -> tuple[LongArray, FloatArray]:
         """Return the (k, k) Hessian of l, and the (k,) second moments of the columns about 0."""
@@ -250,15 +300,15 @@ def _bound_rounding(at: PartialLikelihood, blurred: FloatArray) -> float:
     value, size = at.value_and_size
     error = 2.02 * float(blurred.max(initial=0.0)) + _bound_relative(at)
     terms = FINE * (len(at.block) + len(at.eta)) * size + 2.0 * ROUNDING * size  # means of weights are in double
-    return at.sets.total * error + terms + ROUNDING * abs(float(value))
+    return float(at.moved.sum()) * error + terms + ROUNDING * abs(float(value))
 
 
 def _bound_gradient_rounding(at: PartialLikelihood, X: LongArray, blurred: FloatArray) -> FloatArray:
     """Return (k,) bounds on the rounding errors of the gradient of l, given errors of the exponents."""
     relative = 4.0 * _bound_relative(at) + 2.2 * float(blurred.max(initial=0.0)) + FINE * (len(X) + 8)
     relative += 2.0 * ROUNDING  # means of weights are in double precision
-    pull = (at.row_weights() + at.sets.event_weight).astype(np.float64)
-    return np.asarray(relative * (np.abs(X).astype(np.float64).T @ pull))
+    pulls = sum(at.pulls()).astype(np.float64)  # type: ignore[union-attr]
+    return np.asarray(relative * (np.abs(X).astype(np.float64).T @ pulls))
 
 
 def refit_cox(data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float) -> CoxRowFit:
@@ -406,7 +456,7 @@ def minimise(sets: RiskSets, X: LongArray, penalty: FloatArray) -> tuple[FloatAr
         for _ in range(HALVINGS):
             ahead = beta + size * at.step
             value = float(_value(sets, X, penalty, ahead))
-            settled = square < 1e-9 * at.value and value <= at.value * (1.0 + 1e-13)
+            settled = square < 1e-9 * at.value and value <= at.value * (1.0 + 1e-13) + at.value_off
             if settled or value <= at.value - 1e-4 * size * square:
                 break
             size /= 2.0

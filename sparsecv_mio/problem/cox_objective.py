@@ -148,8 +148,8 @@ class Terms:
         stratum = np.zeros(n, dtype=np.int64) if survival.stratum is None else survival.stratum
         entry = np.full(n, -np.inf) if survival.entry is None else survival.entry
         size, total = np.bincount(group), np.bincount(group, w[events])
-        omega: FloatArray = total / size if is_efron else total * 1.0
-        log_unit: FloatArray = np.log(omega) if is_efron else np.bincount(group, share * np.log(w[events])) * 1.0
+        omega = np.asarray(total / size if is_efron else total, dtype=np.float64)
+        log_unit = np.asarray(np.log(omega) if is_efron else np.bincount(group, share * np.log(w[events])), np.float64)
         chosen = np.arange(len(events)) if is_efron else starts
         rank = chosen - starts[group[chosen]]
         for begin in range(0, len(chosen), at_once):

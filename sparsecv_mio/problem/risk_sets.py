@@ -14,7 +14,6 @@ counts them with the share `1 - l / m`. Breslow's method has one term of share 1
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,8 +43,6 @@ class RiskSets(NamedTuple):
         Weights of the rows, 0 for rows in no risk set, and the same for events only.
     stratum : (n,) int array
         Stratum of each row, from 0.
-    constant : float
-        Number that makes the loss proportional to the weights: the sum over events of w log(unit).
     depth : int
         Largest number of rows and nodes along a path, which bounds the number of additions of a sum.
     """
@@ -61,7 +58,6 @@ class RiskSets(NamedTuple):
     weight: FloatArray
     event_weight: FloatArray
     stratum: IntArray
-    constant: float
     depth: int
 
     @property
@@ -137,7 +133,6 @@ def make_risk_sets(
     size = np.diff(block_start)
     total = np.add.reduceat(w[of_events], block_start[:-1]) if n_groups else np.zeros(0)
     omega = total / size if efron else total
-    unit = np.repeat(omega, size) if efron else w[of_events]
     weight, event_weight = np.zeros(n), np.zeros(n)
     weight[rows[at_risk]] = w[rows[at_risk]]
     event_weight[of_events] = w[of_events]
@@ -145,7 +140,7 @@ def make_risk_sets(
         parent, start, rows[entered], node, block_start, of_events, size if efron else np.ones_like(size))]  # fmt: skip
     return RiskSets(
         whole[0], whole[1], whole[2], whole[3], whole[4], whole[5], whole[6], omega, weight, event_weight, strata,
-        math.fsum((w[of_events] * np.log(unit)).tolist()), int(depth),
+        int(depth),
     )  # fmt: skip
 
 

@@ -289,7 +289,7 @@ def _bound_difference(Z: Columns, ellipsoid: Ellipsoid, every: RiskSets, train: 
     half = spread * float(np.sqrt(max(slope @ inverse @ slope, 0.0)))
     half = (half + 0.5 * (every.total + train.total) * reach * reach) * (1.0 + 1e-6) + 2.0 * off
     middle = float(values[0] - values[1])
-    half += TIE_RTOL * (1.0 + abs(middle))
+    half += TIE_RTOL * abs(middle)
     return max(middle - half, 0.0), middle + half
 
 

@@ -69,7 +69,19 @@ def test_value_gradient_and_hessian(seed: int) -> None:
         assert np.all(np.abs(at.g - (slope + 2 * penalty * theta).astype(float)) <= at.noise)
         np.testing.assert_allclose(at.inverse @ found @ at.inverse.T, np.eye(k), atol=1e-7)
     fill_row_weights(sets, state)
-    assert state.pull.sum() == pytest.approx(sets.total)
+    assert state.pull.sum() == pytest.approx(state.fall.sum())
+
+
+def test_losses_far_below_their_numbers_have_relative_bounds() -> None:
+    """Of exponents 80, 40 and 0, the loss is log(1 + e^-40 + e^-80) + log(1 + e^-40)."""
+    sets = make_risk_sets(np.arange(3.0), np.ones(3, dtype=bool))
+    Z, (near, far) = Columns(np.array([[80.0, 40.0, 0.0]]), np.zeros(1, dtype=np.int64)), np.exp([-40.0, -80.0])
+    at = look(Z, sets, np.zeros(1), np.ones(1), new_state(sets))
+    value = np.log1p(near + far) + np.log1p(near)
+    assert at.value == pytest.approx(value, rel=1e-12) and at.off <= 1e-11 * value
+    slope = -40.0 * (2.0 * near + 2.0 * far)
+    assert at.g[0] == pytest.approx(slope, rel=1e-12) and at.noise[0] <= 1e-11 * abs(slope)
+    assert 1.0 / at.inverse[0, 0] ** 2 == pytest.approx(1600.0 * 2.0 * near, rel=1e-11) and at.doubt < 1e-9
 
 
 @pytest.mark.parametrize("seed", SEEDS)

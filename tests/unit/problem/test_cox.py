@@ -22,6 +22,7 @@ from sparsecv_mio.problem.cox import (
     refit_cox,
     risk_sets_of,
 )
+from sparsecv_mio.problem.cox_objective import Terms
 from sparsecv_mio.targets import Ties
 
 
@@ -128,6 +129,26 @@ def test_underflowing_risk_sets_keep_their_digits() -> None:
     data = replace(Dataset.from_arrays(X, time), survival=Survival(event))
     at = PartialLikelihood(risk_sets_of(data, slice(None)), X[:, 0].astype(LONG))
     assert at.value == pytest.approx(np.log(2.0), rel=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_losses_far_below_their_numbers_keep_their_digits(scale: float) -> None:
+    """Of exponents 80, 40 and 0, the loss is log(1 + e^-40 + e^-80) + log(1 + e^-40), for the search and `verify`."""
+    time, eta = np.array([1.0, 2.0, 3.0]), np.array([80.0, 40.0, 0.0])
+    data = replace(Dataset.from_arrays(eta[:, None], time), row_weights=np.full(3, scale))
+    data = replace(data, survival=Survival(np.ones(3, dtype=bool)))
+    sets, near, far = risk_sets_of(data, slice(None)), np.exp(-40.0), np.exp(-80.0)
+    expected, slope = scale * (np.log1p(near + far) + np.log1p(near)), -scale * (2.0 * near + 2.0 * far) * 40.0
+    for value in (PartialLikelihood(sets, eta.astype(LONG)).value, Terms(data, np.arange(3)).loss(eta)[0]):
+        assert value == pytest.approx(expected, rel=1e-12)
+    for g in (
+        PartialLikelihood(sets, eta.astype(LONG)).gradient(eta[:, None].astype(LONG)),
+        Terms(data, np.arange(3)).derivatives(eta, eta[:, None])[0],
+    ):
+        assert float(g[0]) == pytest.approx(slope, rel=1e-12)
+    at = look_at_point(sets, eta[:, None].astype(LONG), np.full(1, 1e-30), np.ones(1))
+    assert at.value_off <= 1e-13 * expected
+    assert Terms(data, np.arange(3)).loss(eta)[1] <= 1e3 * expected
 
 
 def test_ball_needs_a_trusted_hessian() -> None:
