@@ -40,7 +40,7 @@ from sparsecv_mio.digits import several
 from sparsecv_mio.problem.glm_objective import explained_share, null_error_of_folds
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.targets import DEFAULT_LOSS, FIELDS_OF_VALUES
-from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, SO_FAR_GAP, TINY, WORST_ROUNDING
+from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, FOLLOWS_RTOL, SO_FAR_GAP, TINY, WORST_ROUNDING
 from sparsecv_mio.words import Method, Model, Oracle
 
 MAE_BOUND_RTOL = 10.0 * FOLLOWS_RTOL  # tolerance of bounds by squared errors, given their agreement with residuals
@@ -426,9 +426,15 @@ def _check_ties(
 
 
 def _check_rounding(checks: Checks, record: Record, claim: Record | Least | Region, path: str) -> None:
-    """Check the allowance where supports are fitted by Newton's method; `optimality` checks it for squared error."""
+    """Check the allowance where supports are fitted by Newton's method; `optimality` checks it for squared error.
+
+    A held-out partial likelihood is a difference of numbers of the size of the training objective, which its intervals
+    may lose by rounding however small the difference is.
+    """
     if not record.loss.is_quadratic and math.isfinite(claim.upper):
         room = 2.0 * WORST_ROUNDING * claim.upper
+        if record.loss.target.has_times and record.refit is not None and record.data.total_weight is not None:
+            room += ACCURATE_RTOL * (record.refit.objective or 0.0) / record.data.total_weight
         words = f"the largest width that rounding may give to the intervals of solved folds, {room!r}"
         checks.require_at_most(f"{path}allowance", claim.allowance, room, words)
 

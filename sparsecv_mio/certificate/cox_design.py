@@ -13,9 +13,10 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.design import HeldOut, RowLosses, Support, Tell
-from sparsecv_mio.certificate.glm_design import GlmDesign
+from sparsecv_mio.certificate.glm_design import SLOPE_ROUNDING, GlmDesign
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.survival_columns import join_rows
+from sparsecv_mio.problem.cox_objective import CoxModel, terms_of
 from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, NEWTON_RTOL, TINY
 
@@ -48,9 +49,16 @@ class CoxDesign(GlmDesign):
         return NEWTON_RTOL * model.objective + self.cancelled(model) + TINY
 
     def coefficient_rooms(self, support: Support, gamma: float, model: object) -> FloatArray:
-        """Return (s,) tolerances for the coefficients of a full-data fit."""
-        largest = float(np.abs(model.beta * model.unit).max(initial=0.0))  # type: ignore[attr-defined]
-        return np.asarray(FOLLOWS_RTOL * largest / model.unit)  # type: ignore[attr-defined]
+        """Return (s,) tolerances for the coefficients of a full-data fit.
+
+        Coefficients may be 0, as those of columns that are constant in each stratum, and differ by the rounding of
+        gradients.
+        """
+        assert isinstance(model, CoxModel)
+        every = np.arange(self.dataset.n)
+        scale = terms_of(self.dataset, every).moved(model.columns(self.dataset.X) @ model.theta)
+        rounding = SLOPE_ROUNDING * scale * np.abs(model.inverse).sum(axis=1)
+        return np.asarray((FOLLOWS_RTOL * self._largest_effect(model) + rounding) / model.unit)  # type: ignore[arg-type]
 
     def held_out_losses(self, supports: Sequence[Support], gamma: float, tau: int, tell: Tell) -> HeldOut:
         """Fit the support of every fold; see `Design`."""

@@ -181,6 +181,11 @@ class Terms:
             size += float(block.omega @ (np.abs(values) + shares * np.where(shares > 0.0, numbers, 0.0)))
         return value, size
 
+    def moved(self, eta: FloatArray) -> float:
+        """Return the sum of the weights of the terms, those of one event times the share of the other rows."""
+        means = self.tied.means(eta)
+        return float(sum(each.omega @ each.bound(_log_sums(each.others, eta), means)[1] for each in self.blocks()))
+
     def means(self, eta: FloatArray, Z: FloatArray) -> FloatArray:
         """Return the means of columns Z (n, k) over the rows of each term, by their weights at exponents."""
         means, tied, found = self.tied.means(eta), self.tied.means(Z), [np.zeros((0, Z.shape[1]))]

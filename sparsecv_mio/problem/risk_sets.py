@@ -192,6 +192,40 @@ def sum_paths(sets: RiskSets, values: NDArray[Any]) -> NDArray[Any]:
     return total
 
 
+def find_varying(sets: RiskSets, values: FloatArray) -> NDArray[np.bool_]:
+    """Return (p,) True for columns (p, n) that take several values in some risk set; the others have no effect.
+
+    Parameters
+    ----------
+    sets : RiskSets
+        Risk sets.
+    values : (p, n) array
+        Columns.
+
+    Examples
+    --------
+    >>> sets = make_risk_sets(np.arange(3.0), np.ones(3, dtype=bool), stratum=np.array([0, 0, 1]))
+    >>> find_varying(sets, np.array([[1.0, 1.0, 2.0], [1.0, 2.0, 2.0]])).tolist()
+    [False, True]
+    """
+    varies = np.zeros(len(values), dtype=np.bool_)
+    filled, entered = np.flatnonzero(np.diff(sets.start)), sets.start[np.flatnonzero(np.diff(sets.start))]
+    for j in range(len(values) if len(sets.node) else 0):
+        spread = np.zeros(len(sets.node))
+        for sign in (1.0, -1.0):
+            column, most = sign * values[j], np.full(len(sets.parent), -np.inf)
+            if len(filled):
+                most[filled] = np.maximum.reduceat(column[sets.rows], entered)
+            ahead = sets.parent.copy()
+            while np.any(has := ahead >= 0):
+                most[has] = np.maximum(most[has], most[ahead[has]])
+                ahead[has] = ahead[ahead[has]]
+            own = np.maximum.reduceat(column[sets.block_rows], sets.block_start[:-1])
+            spread += np.maximum(most[sets.node], own)
+        varies[j] = spread.max() > 0.0
+    return varies
+
+
 def sum_blocks(sets: RiskSets, values: NDArray[Any]) -> NDArray[Any]:
     """Return the sums over the events of each block of quantities of rows."""
     if not len(sets.block_rows):

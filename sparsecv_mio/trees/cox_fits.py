@@ -31,7 +31,7 @@ from sparsecv_mio.problem.glm import (
     bound_level_set,
     with_moments,
 )
-from sparsecv_mio.problem.risk_sets import RiskSets
+from sparsecv_mio.problem.risk_sets import RiskSets, find_varying
 from sparsecv_mio.problem.row_losses import RADII_TRIED, worst_ratio
 from sparsecv_mio.trees.glm_fits import MIXTURES, GlmFits, find_duplicates
 from sparsecv_mio.trees.glm_tree import FittedSupport, Quadratic
@@ -127,8 +127,9 @@ class CoxFits(GlmFits):
 
     @classmethod
     def from_columns(
-        cls, columns: CoxColumns, sets: RiskSets, weight: FloatArray, gamma: float, forced: IntArray | None = None
-    ) -> CoxFits:
+        cls, columns: CoxColumns, sets: RiskSets, weight: FloatArray, gamma: float, forced: IntArray | None = None,
+        is_whole: bool = False,
+    ) -> CoxFits:  # fmt: skip
         """Return the fits of some rows.
 
         Parameters
@@ -143,11 +144,14 @@ class CoxFits(GlmFits):
             Ridge weight.
         forced : int array, optional
             Columns in every support.
+        is_whole : bool
+            True for the rows of the full data, whose best supports also have columns without an effect: those that are
+            constant in each risk set.
         """
         (X, W, centring), at_risk = columns, np.flatnonzero(sets.weight > 0.0)
         problem = CoxProblem(W, sets, weight / centring.unit**2, gamma)
         inside = W[:, at_risk]
-        varies = np.ptp(inside, axis=1) > 0.0 if len(at_risk) else np.zeros(len(W), dtype=np.bool_)
+        varies = (np.ptp(inside, axis=1) > 0.0) if is_whole and len(at_risk) else find_varying(sets, W)
         inside[~varies] = 0.0
         copy_of, sign = find_duplicates(inside, lambda j: X[at_risk, j] / centring.unit[j], problem.weight)
         in_all = () if forced is None else tuple(sorted(set(forced.tolist())))

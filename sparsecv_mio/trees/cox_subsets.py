@@ -314,5 +314,7 @@ def make_cox_subsets(data: StandardData, rows: IntArray, columns: CoxColumns) ->
         raise BadInput("coef_bounds, nonnegative and nonpositive: not supported with loss cox; leave them out")
     weight = np.clip(data.weight_of(rows) * data.divisor * data.divisor, *GAMMA_RANGE)
     weight[data.adjusting] = 0.0
-    fits = CoxFits.from_columns(columns, risk_sets_of(data.dataset, rows), weight, 1.0, data.forced)
+    fits = CoxFits.from_columns(
+        columns, risk_sets_of(data.dataset, rows), weight, 1.0, data.forced, len(rows) == data.n
+    )
     return CoxSubsets(fits, multicolumn_terms(data))

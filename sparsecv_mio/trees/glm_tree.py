@@ -35,7 +35,7 @@ from sparsecv_mio.problem.glm_objective import LEAST_CURVATURE
 from sparsecv_mio.thresholds import SMOOTH_COLUMNS
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.subsets import BestSubset, OpenNodes
-from sparsecv_mio.units import NEWTON_RTOL, TIE_RTOL
+from sparsecv_mio.units import NEWTON_RTOL, TIE_RTOL, TINY
 
 MAX_EXCHANGE_ROUNDS = 20  # maximum number of quadratics of one search
 EXCHANGE_RTOL = 1e-11  # minimum relative improvement of F by an exchange
@@ -148,7 +148,7 @@ class SizeSearch:
         """Cutoff on F of the supports to be found."""
         if self.listing is not None:
             return self.listing.level * (1.0 + NEWTON_RTOL)
-        return min(self.upper * (1.0 + TIE_RTOL), self._cutoff)
+        return min(self.upper * (1.0 + TIE_RTOL) + TINY, self._cutoff)  # F may be 0
 
     def begin(self, starts: Iterable[frozenset[int]], exchanges: bool = True) -> None:
         """Choose an initial support: the best start of the size, else a smaller start extended to the size.

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import warnings
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from cox_truth import Case, Dense, all_supports, drawn_case
 from slow import slow
 
+import sparsecv_mio as sc
 import sparsecv_mio.trees.cox_subsets as cox_subsets
 from sparsecv_mio import best_subsets, cross_validate, make_folds, verify
 from sparsecv_mio.data.dataset import Dataset
@@ -228,3 +232,37 @@ def test_nested_errors_are_those_of_the_definition(seed: int) -> None:
         total += loss
     assert record.nested.error * data.weight_of(slice(0, data.n)) == pytest.approx(total, rel=1e-9)
     assert verify(record, data, folds).ok
+
+
+def _solved(frame: pd.DataFrame, **how: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return sc.solve(frame, "t", loss="cox", event="e", threads=1, **how)
+
+
+HARD = {  # training losses of 0 in some folds; numbers that cancel, by separated rows, weights and a column in a stratum
+    "no comparison in a fold": (
+        {"a": [0.3, -1, 2, 0.5, 1, -2], "b": [1, 0, 2, 1, 0.4, 3], "s": [0, 0, 1, 2, 3, 4]},
+        {},
+    ),
+    "separated": ({"a": [6.0, 5, 4, 3, 2, 1], "b": [0.1, 0.4, -0.3, 0.2, 0.8, -1]}, {}),
+    "weights": ({"a": [1.0, 5, 4, 3, 2, 6], "b": [1, 0, 1, 0, 1, 1], "w": [1e6, 1e-6, 3, 1e5, 1e-3, 20]}, {}),
+    "copies": ({"a": [6.0, 5, 4, 3, 2, 1], "b": [12.0, 10, 8, 6, 4, 2], "s": [0, 1, 2, 3, 3, 4]}, {}),
+    "constant in strata": (
+        {"a": [1, 1, 1, 0, 0, 0], "b": [1, 0, 2, 1, 0.4, 3], "s": [0, 0, 0, 1, 1, 1]},
+        {"taus": [2]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_losses_near_zero_end_proved_and_verify(name: str) -> None:
+    columns, how = HARD[name]
+    frame = pd.DataFrame(columns | {"t": np.arange(1.0, 7.0), "e": 1})
+    how = {"taus": [0, 1, 2]} | how | ({"weights": "w"} if "w" in columns else {})
+    how |= {"strata": "s"} if "s" in columns else {}
+    record = _solved(frame, gammas=[1e-8, 1e-2], gap=0.0, folds="3", **how)
+    assert record.status == "proved" and sc.verify(record, frame).ok
+    for change in ({"cv_error": record.cv_error * (1.0 + 1e-5) + 1e-7}, {"lower": record.upper * 1.001 + 1e-6}):
+        altered = {**json.loads(record.to_json()), **change}
+        assert not sc.verify(type(record).from_json(json.dumps(altered)), frame).ok
