@@ -240,7 +240,7 @@ def _solved(frame: pd.DataFrame, **how: Any) -> Any:
         return sc.solve(frame, "t", loss="cox", event="e", threads=1, **how)
 
 
-HARD = {  # training losses of 0 in some folds; numbers that cancel, by separated rows, weights and a column in a stratum
+HARD = {  # training losses of 0, and numbers that cancel
     "no comparison in a fold": (
         {"a": [0.3, -1, 2, 0.5, 1, -2], "b": [1, 0, 2, 1, 0.4, 3], "s": [0, 0, 1, 2, 3, 4]},
         {},
@@ -259,7 +259,7 @@ HARD = {  # training losses of 0 in some folds; numbers that cancel, by separate
 def test_losses_near_zero_end_proved_and_verify(name: str) -> None:
     columns, how = HARD[name]
     frame = pd.DataFrame(columns | {"t": np.arange(1.0, 7.0), "e": 1})
-    how = {"taus": [0, 1, 2]} | how | ({"weights": "w"} if "w" in columns else {})
+    how = {"taus": [1, 2]} | how | ({"weights": "w"} if "w" in columns else {})
     how |= {"strata": "s"} if "s" in columns else {}
     record = _solved(frame, gammas=[1e-8, 1e-2], gap=0.0, folds="3", **how)
     assert record.status == "proved" and sc.verify(record, frame).ok
