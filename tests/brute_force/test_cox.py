@@ -266,3 +266,15 @@ def test_losses_near_zero_end_proved_and_verify(name: str) -> None:
     for change in ({"cv_error": record.cv_error * (1.0 + 1e-5) + 1e-7}, {"lower": record.upper * 1.001 + 1e-6}):
         altered = {**json.loads(record.to_json()), **change}
         assert not sc.verify(type(record).from_json(json.dumps(altered)), frame).ok
+
+
+def test_a_held_out_outlier_beyond_long_precision_keeps_its_loss() -> None:
+    """Exponents of one stratum differ by more than the exponents of long precision; no bound replaces the loss."""
+    frame = pd.DataFrame(
+        {"a": [1.0, 2, 3, 4, 5, -1e6], "t": np.arange(6.0, 0.0, -1.0), "e": 1, "h": [0, 1, 0, 1, 0, 2]}
+    )
+    record = _solved(frame, gammas=[1e-6], taus=[1], scale="none", folds="column:h")
+    row = record.table[0]
+    assert row.upper - row.lower <= 1e-6 * row.upper
+    assert abs(row.cv_error - 0.5 * (row.lower + row.upper)) <= 0.1 * (row.upper - row.lower)
+    assert sc.verify(record, frame).ok

@@ -165,6 +165,8 @@ class SmoothProblem(FoldProblem):
         loss, slip = refit.held_out(self.data, self.folds.scored_rows(self.fold))
         fits.objective_lower[i] = max(fits.objective_lower[i], refit.objective - refit.objective_error)
         fits.objective_upper[i] = min(fits.objective_upper[i], refit.objective + refit.objective_error)
+        if not np.isfinite(loss + slip):  # a risk set underflows
+            return
         fits.held_out_lower[i] = max(fits.held_out_lower[i], loss - slip)
         fits.held_out_upper[i] = min(fits.held_out_upper[i], loss + slip)
         fits.held_out[i] = np.clip(loss, fits.held_out_lower[i], fits.held_out_upper[i])
