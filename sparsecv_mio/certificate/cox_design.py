@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from sparsecv_mio.certificate.design import HeldOut, RowLosses, Support, Tell
 from sparsecv_mio.certificate.glm_design import SLOPE_ROUNDING, GlmDesign
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.survival_columns import join_rows
-from sparsecv_mio.problem.cox_objective import CoxModel, terms_of
 from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, NEWTON_RTOL, TINY
 
@@ -54,11 +54,9 @@ class CoxDesign(GlmDesign):
         Coefficients may be 0, as those of columns that are constant in each stratum, and differ by the rounding of
         gradients.
         """
-        assert isinstance(model, CoxModel)
-        every = np.arange(self.dataset.n)
-        scale = terms_of(self.dataset, every).moved(model.columns(self.dataset.X) @ model.theta)
-        rounding = SLOPE_ROUNDING * scale * np.abs(model.inverse).sum(axis=1)
-        return np.asarray((FOLLOWS_RTOL * self._largest_effect(model) + rounding) / model.unit)  # type: ignore[arg-type]
+        fit: Any = model
+        rounding = SLOPE_ROUNDING * fit.moved(self.dataset) * np.abs(fit.inverse).sum(axis=1)
+        return np.asarray((FOLLOWS_RTOL * self._largest_effect(fit) + rounding) / fit.unit)
 
     def held_out_losses(self, supports: Sequence[Support], gamma: float, tau: int, tell: Tell) -> HeldOut:
         """Fit the support of every fold; see `Design`."""

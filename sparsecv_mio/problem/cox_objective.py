@@ -303,6 +303,10 @@ class CoxModel:
         """Return the (m,) log hazard ratios of rows (m, p)."""
         return np.asarray(X[:, list(self.support)] @ self.beta)
 
+    def moved(self, dataset: Dataset) -> float:
+        """Return the weights of the terms of the training rows; see `Terms.moved`."""
+        return terms_of(dataset, self.rows).moved(self.columns(dataset.X) @ self.theta)
+
     def held_out(self, dataset: Dataset, rows: IntArray, predictors_off: float = 0.0) -> tuple[float, float]:
         """Return `l_all - l_train` with the given scored rows, and an estimate of its error.
 
