@@ -16,7 +16,6 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.design import HeldOut, RowLosses, Support, Tell
 from sparsecv_mio.certificate.glm_design import SLOPE_ROUNDING, GlmDesign
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.survival_columns import join_rows
 from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, NEWTON_RTOL, TINY
 
@@ -34,7 +33,7 @@ class CoxDesign(GlmDesign):
         """Return the loss of some rows, which may be rows of other data, and a bound on its rounding error."""
         if dataset is None or dataset is self.dataset:
             return super().held_out(model, rows)
-        both = join_rows(self.dataset, dataset.take(rows))
+        both = self.dataset.join_rows(dataset.take(rows))
         return super().held_out(model, np.arange(self.dataset.n, both.n), both)
 
     def cancelled(self, model: GlmModel) -> float:

@@ -299,6 +299,16 @@ class Dataset:
             survival=None if self.survival is None else self.survival.take(rows),
         )  # fmt: skip
 
+    def join_rows(self, other: Dataset) -> Dataset:
+        """Return these rows and then those of another part of the same data, without columns of options."""
+        both = [part.weights_and_exposures(slice(None)) for part in (self, other)]
+        weights, exposures = (None if a is None or b is None else np.append(a, b) for a, b in zip(*both, strict=True))
+        return replace(
+            self, X=np.vstack([self.X, other.X]), y=np.append(self.y, other.y), aux={}, holes=None,
+            row_weights=weights, row_exposure=exposures,
+            survival=None if self.survival is None or other.survival is None else self.survival.join(other.survival),
+        )  # fmt: skip
+
     def weights_and_exposures(self, rows: slice | IntArray) -> tuple[FloatArray | None, FloatArray | None]:
         """Return the weights and the exposures of some rows; None if the data have none."""
         weights, exposures = self.row_weights, self.row_exposure

@@ -12,7 +12,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import KEPT, MULTIPLICITY, Dataset, describe_value_out_of_range
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.reading_options import YES_AND_NO
-from sparsecv_mio.data.survival_columns import with_survival
+from sparsecv_mio.data.survival_columns import check_events_of_folds, with_survival
 from sparsecv_mio.data.weights import (
     REMOVE_ROW,
     check_row_values,
@@ -359,7 +359,7 @@ def check_training(dataset: Dataset, folds: FoldPlan, intercept: Intercept, loss
         Loss of the fits.
     """
     if dataset.survival is not None:
-        dataset.survival.check_folds(folds)
+        check_events_of_folds(dataset.survival, folds)
     if not (loss.target.has_classes or loss.target.has_counts):
         return
     if intercept is Intercept.GLOBAL:

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.errors import BadInput
 from sparsecv_mio.targets import Ties
-
-if TYPE_CHECKING:
-    from sparsecv_mio.data.fold_plan import FoldPlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +43,12 @@ class Survival:
         stratum = None if self.stratum is None else self.stratum[rows]
         return replace(self, is_event=self.is_event[rows], entry=entry, stratum=stratum)
 
+    def join(self, other: Survival) -> Survival:
+        """Return the same for these rows and then those of another part of the data."""
+        entry = None if self.entry is None or other.entry is None else np.append(self.entry, other.entry)
+        stratum = None if self.stratum is None or other.stratum is None else np.append(self.stratum, other.stratum)
+        return replace(self, is_event=np.append(self.is_event, other.is_event), entry=entry, stratum=stratum)
+
     def count_at_risk(self, times: FloatArray) -> IntArray:
         """Return, for each row, the number of rows of its stratum that are at risk at its time. O(n log n).
 
@@ -79,12 +80,3 @@ class Survival:
         if self.stratum is not None:
             update(b"strata" + self.stratum.astype("<f8").tobytes())
         update(b"ties" + self.ties.encode())
-
-    def check_folds(self, folds: FoldPlan) -> None:
-        """Raise `BadInput` if the training rows of a fold have no event."""
-        trained = int(self.is_event.sum()) - folds.count_left_out(self.is_event)
-        if np.any(trained < 1):
-            fold = int(np.argmin(trained))
-            raise BadInput(f"folds: the training rows of fold {fold + 1} of {folds.k} have no event; give other folds")
-        if not self.is_event[folds.all_scored].any():
-            raise BadInput("folds: no scored row is an event; give other folds")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.survival import Survival
 from sparsecv_mio.data.weights import REMOVE_ROW, check_row_values, check_stored_column, read_option_column
 from sparsecv_mio.digits import MOST_NAMED
@@ -143,23 +143,19 @@ def _read_entry_times(dataset: Dataset, name: str) -> FloatArray:
     return entry
 
 
-def join_rows(first: Dataset, second: Dataset) -> Dataset:
-    """Return the rows of two parts of the same survival data, without columns of options.
+def check_events_of_folds(survival: Survival, folds: FoldPlan) -> None:
+    """Raise `BadInput` if the training rows of a fold have no event, or no scored row is an event.
 
     Parameters
     ----------
-    first, second : Dataset
-        Parts with the same columns.
+    survival : Survival
+        Events of the rows.
+    folds : FoldPlan
+        Folds of the rows.
     """
-    parts, survivals = (first, second), (first.survival, second.survival)
-    assert first.survival is not None
-
-    def join(name: str, holders: Sequence[object]) -> FloatArray | None:
-        values = [getattr(holder, name) for holder in holders]
-        return None if values[0] is None else np.concatenate(values)
-
-    joined: dict[str, Any] = {name: join(name, survivals) for name in ("is_event", "entry", "stratum")}
-    return replace(
-        first, X=np.vstack([first.X, second.X]), y=np.concatenate([first.y, second.y]), aux={}, holes=None,
-        row_weights=join("row_weights", parts), survival=replace(first.survival, **joined),
-    )  # fmt: skip
+    trained = int(survival.is_event.sum()) - folds.count_left_out(survival.is_event)
+    if np.any(trained < 1):
+        fold = int(np.argmin(trained))
+        raise BadInput(f"folds: the training rows of fold {fold + 1} of {folds.k} have no event; give other folds")
+    if not survival.is_event[folds.all_scored].any():
+        raise BadInput("folds: no scored row is an event; give other folds")

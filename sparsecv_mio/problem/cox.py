@@ -25,7 +25,6 @@ from sparsecv_mio.arrays import FINE, LONG, BoolArray, FloatArray, IntArray, Lon
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.data.survival_columns import join_rows
 from sparsecv_mio.digits import abbreviate_list
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.risk_sets import RiskSets, make_risk_sets, sum_blocks, sum_paths
@@ -248,7 +247,7 @@ class CoxRowFit:
     def held_out(self, data: StandardData, rows: IntArray) -> tuple[float, float]:
         """Return `l_all - l_train` with the given scored rows, and a bound on its error."""
         if data.dataset is not self.dataset:  # rows outside of the data of the fit
-            both = join_rows(self.dataset, data.dataset.take(rows))
+            both = self.dataset.join_rows(data.dataset.take(rows))
             joined = replace(self, dataset=both, sets=risk_sets_of(both, self.rows))
             return joined.held_out(replace(data, dataset=both), np.arange(self.dataset.n, both.n))
         every = risk_sets_of(data.dataset, np.union1d(self.rows, rows))

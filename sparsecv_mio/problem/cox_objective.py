@@ -7,7 +7,7 @@ Efron's method for tied events. The terms are processed by blocks, so that memor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -388,19 +388,31 @@ def fit_cox(
         is_close = square < CLOSE_DECREMENT * objective or square < VALUE_ROUNDING * size  # full steps converge
         if is_close and square >= before / 4.0:
             break
-        share = 1.0
-        for _ in range(HALVINGS):
-            there = value(theta + share * step)
-            if there[0] < objective or (is_close and there[0] <= objective + VALUE_ROUNDING * there[1]):
-                break
-            share /= 2.0
-        else:
+        there, share = _halve_step(value, theta, step, objective, is_close)
+        if share == 0.0:
             break
         theta, (objective, size), before = theta + share * step, there, square
     return CoxModel(
         tuple(columns.tolist()), theta / unit, objective, center, unit, theta, decrement, inverse, penalty, train,
         VALUE_ROUNDING * size,
     )  # fmt: skip
+
+
+def _halve_step(
+    value: Callable[[FloatArray], tuple[float, float]], theta: FloatArray, step: FloatArray, objective: float,
+    is_close: bool,
+) -> tuple[tuple[float, float], float]:  # fmt: skip
+    """Return the values after the longest of the halved steps that lowers F, and its share; share 0 if none does.
+
+    A step close to the minimum need not lower F by more than the rounding errors of F.
+    """
+    share = 1.0
+    for _ in range(HALVINGS):
+        there = value(theta + share * step)
+        if there[0] < objective or (is_close and there[0] <= objective + VALUE_ROUNDING * there[1]):
+            return there, share
+        share /= 2.0
+    return (objective, 0.0), 0.0
 
 
 def null_loss_of_times(dataset: Dataset, plan: FoldPlan | None) -> float:
