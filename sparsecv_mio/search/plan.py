@@ -207,6 +207,8 @@ class Plan:
         "number of successive sizes without a smaller estimate after which the local search in folds ends")
     open_share: float = _setting(0.5, "share", "winner_first",
         "other pairs come first once the gap of the pair with the best estimate is at most this share of `gap`")
+    near_estimates: float = _setting(1.05, "ratio", "winner_first",
+        "maximum ratio of the estimate of a pair to the best estimate, for pairs that are solved to get an upper bound")
     weighted_pairs: int = _setting(0, "pairs", "winner_first",
         "number of open pairs above which the weighted relaxations of all folds come before steps for single pairs")
     choice_share: float = _setting(0.5, "share", "winner_first",

@@ -46,7 +46,7 @@ def winner_first(
         waiting = (state.tried.lowest_tries <= tries) & ~_busy_pairs(running, now)
         waiting &= ~_deferred_pairs(state, plan, excluding, tries)
         aim = _aim(now, state, plan, waiting, is_late)
-        if aim is not None and not (running and aim.solves_pair and aim.pair != now.winner):
+        if aim is not None and not (running and aim.solves_pair and not _near_best(now, plan)[aim.pair]):
             n_others = 1 if aim.solves_pair else int(((now.lower < aim.sum_cutoff) & waiting).sum())
             unweighed = _unweighed_folds(state, plan, running) if n_others > plan.weighted_pairs else []
             n_threads = -(-plan.n_threads // n_others)
@@ -152,13 +152,26 @@ def _cutoff(now: PairBounds, state: GridState, plan: Plan, is_late: bool) -> flo
     return float(cutoff)
 
 
+def _near_best(now: PairBounds, plan: Plan) -> BoolArray:
+    """(G, T): pairs with estimates near the best one."""
+    return np.asarray(now.nominal <= plan.near_estimates * now.nominal[now.winner])
+
+
 def _aim(now: PairBounds, state: GridState, plan: Plan, waiting: BoolArray, is_late: bool) -> Aim | None:
     """Return the pair of the next steps, with the sum of lower bounds at which they end; inf to solve the pair.
 
+    If the pair with the best estimate is open after its work of a round, pairs with estimates near the best one follow,
+    if their full-data bounds are closer: such a pair is solved by less work, and gives an upper bound on the minimum.
     Late in a limit the pair is one of those with the smallest bounds, as long as these leave a larger part of the gap
     than the pair with the best estimate does.
     """
     estimate = now.nominal[now.winner]
+    if not (waiting[now.winner] or is_late or plan.lists_held_out):
+        widths = state.all_rows.upper() - state.all_rows.lower()
+        is_cheap = waiting & _near_best(now, plan) & (now.nominal < now.ceiling) & (widths < widths[now.winner])
+        if is_cheap.any():
+            g, t = np.unravel_index(int(np.argmin(np.where(is_cheap, widths, np.inf))), widths.shape)
+            return Aim((int(g), int(t)), np.inf)
     if not is_late or now.ceiling + now.floor >= 2.0 * estimate:
         return choose_aim(now, state.context.gap, waiting, plan.open_share)
     cutoff = _cutoff(now, state, plan, is_late)

@@ -22,6 +22,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.search import plan
 from sparsecv_mio.search.grid_search import GridSearch
+from sparsecv_mio.search.orders.winner_first import _aim
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.state.pairs import Grid
@@ -220,6 +221,24 @@ def test_winner_first_solves_the_best_estimate_and_then_excludes_other_pairs_by_
     full_data = [at for at, (source, _) in enumerate(steps) if source == "full-data trees"]
     others = [at for at, step in enumerate(steps) if step[0] == "subproblem trees" and step[1] != winner]
     assert full_data and others and full_data[0] < others[0]
+
+
+def test_while_the_best_estimate_is_open_the_pair_with_the_closest_bounds_near_it_is_next() -> None:
+    search = through_earlier_orders(drawn_search(90, 12, 5, Loss.LOGISTIC, [1, 2, 3, 4, 5]))
+    state, now = search.state, search.state.bounds()
+    waits = np.ones(now.lower.shape, dtype=bool)
+    waits[now.winner] = False
+    widths = state.all_rows.upper() - state.all_rows.lower()
+    estimates, best = now.nominal, now.nominal[now.winner]
+    assert now.ceiling == np.inf
+    for ratio in (1.03, 1.1, 1.5):
+        near = waits & (estimates <= ratio * best) & (widths < widths[now.winner])
+        chosen = _aim(now, state, replace(search.plan, near_estimates=ratio), waits, is_late=False)
+        assert near.any() and chosen is not None and chosen.solves_pair
+        assert widths[chosen.pair] == widths[near].min() and near[chosen.pair]
+    for other in (replace(search.plan, near_estimates=1.0), replace(search.plan, lists_held_out=True)):
+        lowest = _aim(now, state, other, waits, is_late=False)
+        assert lowest is not None and now.lower[lowest.pair] == now.lower[waits].min()
 
 
 def plan_of(n: int = 60, q: int = 5, k: int = 10, loss: Loss = Loss.SQUARED) -> Plan:
