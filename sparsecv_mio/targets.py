@@ -131,6 +131,22 @@ class Target(NamedTuple):
         """True if the target has survival times."""
         return self.values is Values.TIMES
 
+    @property
+    def held_out_error(self) -> str:
+        """Name of the error of held-out rows: the loss of a row, unless the error depends on the number of folds."""
+        return self.row_loss if self.is_sum_over_rows else "CV error"
+
+    def name_matched_sets(self) -> Target:
+        """Return the terms for survival times whose strata are matched sets of one case with its controls."""
+        loss, total, cv_error = (
+            words.replace("partial likelihood", "conditional likelihood")
+            for words in (self.row_loss, self.total, self.cv_error)
+        )
+        return self._replace(
+            model="conditional logistic", ratio="odds ratio", unit="log odds ratios", row_loss=loss, total=total,
+            cv_error=cv_error,
+        )  # fmt: skip
+
 
 TARGETS = {
     Loss.SQUARED: Target(
@@ -156,10 +172,10 @@ TARGETS = {
     Loss.COX: Target(
         values=Values.TIMES, model="Cox", row_loss="negative log partial likelihood",
         losses="negative log partial likelihoods", cv_error="cross-validated negative log partial likelihood per event",
-        total="negative log partial likelihood", null_model="no features",
-        explained="share of the partial likelihood of held-out rows explained", unit="log hazard ratios",
-        ratio="hazard ratio", options=("event", "entry", "strata", "ties"), gammas_over_rows=(1.0, 100.0, 7),
-        has_intercept=False, is_sum_over_rows=False,
+        total="negative log partial likelihood", null_model="the model without features",
+        explained="share of the deviance explained", unit="log hazard ratios", ratio="hazard ratio",
+        options=("event", "entry", "strata", "ties"), gammas_over_rows=(1.0, 100.0, 7), has_intercept=False,
+        is_sum_over_rows=False,
     ),
 }  # fmt: skip
 

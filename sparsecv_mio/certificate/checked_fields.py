@@ -207,6 +207,20 @@ class Checks:
         """Record a failure if a number of the record is below a computed bound; see `require_at_most`."""
         return self.require(least <= said + slack, name, f"{said!r} is below {what}")
 
+    def check_optional(self, name: str, said: float | None, found: float | None, room: float) -> None:
+        """Check that a number is given if it can be computed, and that it is close to the computed one.
+
+        Parameters
+        ----------
+        name : str
+            Path of the field.
+        room : float
+            Largest difference.
+        """
+        words = "is given, but must be null" if found is None else "is null, but must be given"
+        if self.require((said is None) == (found is None), name, words) and said is not None and found is not None:
+            self.close(name, said, found, room)
+
     def require_same(self, name: str, said: float, found: float, what: str, scale: float = 0.0) -> bool:
         """Record a failure unless a number of the record equals another one up to its last digits.
 

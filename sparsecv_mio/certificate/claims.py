@@ -37,7 +37,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.loss_targets import resolve_class
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.digits import several
-from sparsecv_mio.problem.glm_objective import explained_share, null_error_of_folds
+from sparsecv_mio.problem.glm_objective import compare_with_null_model, explained_share, null_error_of_folds
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.targets import DEFAULT_LOSS, FIELDS_OF_VALUES
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, FOLLOWS_RTOL, SO_FAR_GAP, TINY, WORST_ROUNDING
@@ -570,9 +570,12 @@ def check_target(checks: Checks, record: StoredRecord, dataset: Dataset, plan: F
     null_error = null_error_of_folds(dataset, record.loss, plan)
     if null_error is None:
         return True
+    if record.data.null_error is not None and plan is not None and isinstance(record, Record):
+        spread = compare_with_null_model(dataset, record.loss, plan, record.chosen_folds.error)[1]
+        checks.check_optional("gain_error", record.gain_error, spread, 1e-10 * (1.0 + null_error))
     if record.data.null_error is not None:
         checks.close("data.null_error", record.data.null_error, null_error, 1e-10 * (1.0 + null_error))
-        checks.end_part(f"the events, and the {record.null_name}")
+        checks.end_part(f"the events, and the error of {record.loss.target.null_model}")
     if counts is not None:
         checks.require_equal("counts.certified", counts.certified, "half_deviance")
         checks.close("counts.null_error", counts.null_error, null_error, 1e-10 * (1.0 + null_error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TimeQuality:
-    """Quality of log hazard ratios: Harrell's concordance, and the number of pairs of rows that it compares."""
+    """Quality of log hazard ratios: Harrell's concordance, the number of pairs of rows that it compares, and the loss.
+
+    `loss` is the negative log partial likelihood per event, and `null_loss` that of the model without features; NaN if
+    they are not computed.
+    """
 
     concordance: float
     pairs: float
+    loss: float = math.nan
+    null_loss: float = math.nan
 
 
 def assess_times(dataset: Dataset, predicted: ArrayLike) -> TimeQuality:
@@ -40,7 +47,7 @@ def assess_times(dataset: Dataset, predicted: ArrayLike) -> TimeQuality:
     >>> from sparsecv_mio.data.survival import Survival
     >>> data = Dataset.from_arrays([[0.0]] * 3, [1.0, 2.0, 3.0])
     >>> assess_times(replace(data, survival=Survival(np.array([True, True, False]))), [2.0, 0.0, 1.0])
-    TimeQuality(concordance=0.6666666666666666, pairs=3.0)
+    TimeQuality(concordance=0.6666666666666666, pairs=3.0, loss=nan, null_loss=nan)
     """
     survival, time, risk = dataset.survival, dataset.y, np.asarray(predicted, dtype=np.float64)
     assert survival is not None

@@ -337,7 +337,7 @@ class CommonRecord(parts.JsonRecord, LinearModel, DrawnModel):
         if self.loss.is_quadratic:
             return f"RMSE {format_number(self.rmse)}"
         null = "" if self.null_error is None else f" ({self.null_name} {format_number(self.null_error)})"
-        return f"{self.loss.target.cv_error}{null}"
+        return f"{self.wording.cv_error}{null}"
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of all pairs (gamma, tau) as a pandas frame with a column for every field of `CommonRow`."""

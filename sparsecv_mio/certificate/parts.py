@@ -27,7 +27,7 @@ from sparsecv_mio.digits import format_number, several
 from sparsecv_mio.errors import CorruptStore, SparseCVError, naming_extras
 from sparsecv_mio.files import write_text
 from sparsecv_mio.model_space import CoefficientBounds, Restrictions
-from sparsecv_mio.targets import DEFAULT_LOSS, FIELDS_OF_VALUES, Loss, find_loss_of_values
+from sparsecv_mio.targets import DEFAULT_LOSS, FIELDS_OF_VALUES, Loss, Target, find_loss_of_values
 from sparsecv_mio.version import __version__
 from sparsecv_mio.words import Encode
 
@@ -489,7 +489,8 @@ def applied_reading(info: ReadingInfo | None) -> Applied | None:
 
 
 NAMED_BY_DATASET = (  # fields that a data set has too
-    "weights", "class_weight", "exposure", "offset", "trials", "event", "entry", "strata", "ties",
+    "weights", "class_weight", "exposure", "offset", "trials", "event", "entry", "strata", "ties", "n_events",
+    "has_matched_sets",
 )  # fmt: skip
 
 
@@ -505,7 +506,8 @@ class DataInfo:
     `offset` the column that is added to linear predictors. With `trials`, the column of the numbers of trials, the
     successes and failures of a row of the file are two rows, and `total_weight` is the number of trials. `loss` is the
     loss of the fits; null in records of version 0.2 or older. With survival times, `event`, `entry` and `strata` are
-    columns, `total_weight` is the weight of the events, and `null_error` the error of the model without features.
+    columns, `total_weight` is the weight of the events, `n_events` their number, and `null_error` the error of the
+    model without features. `has_matched_sets` states that each stratum has one time and at most one event.
     """
 
     n: Count
@@ -528,6 +530,8 @@ class DataInfo:
     strata: str | None = None
     ties: Literal["efron", "breslow"] | None = None
     null_error: Number | None = None
+    n_events: Count | None = None
+    has_matched_sets: bool = False
 
     @property
     def unit_of_errors(self) -> str:
@@ -666,6 +670,11 @@ class JsonRecord:
         return self.data.loss or self._loss_of_parts()
 
     @property
+    def wording(self) -> Target:
+        """The words for the model, its ratios and its errors; those of matched sets if the strata are such sets."""
+        return self.loss.target.name_matched_sets() if self.data.has_matched_sets else self.loss.target
+
+    @property
     def target_codes(self) -> str:
         """Numbers for the two values of a text target with squared-error loss, as text; empty for other targets."""
         reading = self.data.reading if self.loss.is_quadratic else None
@@ -681,8 +690,9 @@ class JsonRecord:
     @property
     def null_name(self) -> str:
         """Name of `null_error`, such as `log loss of the class frequencies`."""
-        null = self.loss.target.null_model if self.data.offset is None else "the offset and an intercept"
-        return f"{self.loss.target.row_loss} of {null}"
+        target = self.wording
+        null = target.null_model if self.data.offset is None else "the offset and an intercept"
+        return f"{target.held_out_error} of {null}"
 
     def _loss_of_parts(self) -> Loss:
         """Return the loss of a record of version 0.2 or older, which states it by the parts it has."""

@@ -16,7 +16,7 @@ import numpy as np
 from sparsecv_mio.certificate import parts
 from sparsecv_mio.certificate.inference_parts import Baselines, Bootstrap, Inference, StabilitySelection
 from sparsecv_mio.certificate.predicting import DrawnSearch, LinearModel
-from sparsecv_mio.digits import format_interval, format_number, format_share, several
+from sparsecv_mio.digits import format_interval, format_number, format_share, format_with_zeros, several
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.implementations import find_implementation
 from sparsecv_mio.model_space import NONE
@@ -269,6 +269,8 @@ class Nested:
     `error` is the mean squared error (with logistic loss the mean log loss) over the rows of the finished outer folds.
     `standard_error` is its standard error over these folds; null for a single fold. `optimism` states by how many per
     cent `error` exceeds the CV error of the pair that was chosen on all rows; null if that CV error is 0 or unknown.
+    With survival times, whose errors depend on the number of folds, `optimism` is null, and `null_error` is the error
+    of the model without features over the same outer folds. `gain_error` has the meaning as in `Record`.
     """
 
     outer: parts.FoldInfo
@@ -277,6 +279,8 @@ class Nested:
     optimism: parts.Number | None
     folds: tuple[NestedFold, ...]
     classes: NestedClasses | None = None
+    null_error: parts.Number | None = None
+    gain_error: parts.Number | None = None
 
 
 @dataclass(frozen=True)
@@ -431,7 +435,9 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     the table then has the reported gamma only, and `lower` bounds the minimum of h over the interval.
 
     `bootstrap` and `stability_selection` have the models that the whole procedure chose from draws of the rows, with
-    their frequencies, if they were requested.
+    their frequencies, if they were requested. `gain_error` is the standard error of the gain over the model without
+    features, from the differences of the folds in `chosen_folds`. Only records with survival times have it: their
+    errors vary between folds with and without features.
 
     **Logistic loss** (`request.loss`). `classes` is set, `cv_error` is the mean log loss of held-out rows, and
     objectives are sums of log losses. `r_squared` is the explained share of the log loss of the class frequencies.
@@ -497,6 +503,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     stability_selection: StabilitySelection | None = None
     baselines: Baselines | None = None
     inference: Inference | None = None
+    gain_error: parts.Number | None = None
 
     @property
     def predictor(self) -> Record | PathRow:
@@ -567,7 +574,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         nested = "" if self.nested is None else f", nested CV error {format_number(self.nested.error)}"
         averaged = "" if self.average is None else f"; an averaged model of {len(self.average.model.support)} features"
         model = f"{averaged} is used for predictions" if averaged else ""
-        error = "CV error" if self.loss.is_quadratic else self.loss.target.cv_error
+        error = "CV error" if self.loss.is_quadratic else self.wording.cv_error
         reported = f"{pair_in_words(self, error)}{nested}{model}"
         status = f"{self.status} except for ties" if self.has_wide_ties else self.status
         if self.least is None:
@@ -617,6 +624,8 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         mark = "~" if self.estimate else ""
         if self.classes is not None:
             return class_words(self.classes, mark, self.null_name)
+        if not self.wording.is_sum_over_rows and self.null_error is not None:
+            return gain_in_words(self.cv_error, self.null_error, mark, self.gain_error)
         if not self.loss.is_quadratic:
             explained = "?" if self.r_squared is None else f"{mark}{format_share(self.r_squared)}"
             null = (
@@ -710,7 +719,8 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             "" if not limits else f"models compared: {limits.words(self.data.p)}",
             title,
         ]
-        model = {**self.predictor.coefficients, "(intercept)": self.predictor.intercept}
+        model = {**self.predictor.coefficients}
+        model |= {"(intercept)": self.predictor.intercept} if self.wording.has_intercept else {}
         width = max(map(len, model))
         lines += [f"  {name:<{width}}  {format_number(value)}" for name, value in model.items()]
         return "\n".join([*filter(None, lines), *([] if self.data.reading is None else self.data.reading.code_lines)])
@@ -733,6 +743,25 @@ def class_words(classes: Classes, mark: str, null_name: str) -> str:
         f"{null_name} of these rows {classes.null_error:.6g}",
     ]
     return ", ".join(filter(None, accuracies))
+
+
+def gain_in_words(error: float, null: float, mark: str = "", spread: float | None = None) -> str:
+    """Return how much smaller a partial likelihood per event is than that of the model without features.
+
+    Both grow with the number of folds by about the same amount, so that only gains can be compared between folds.
+
+    Examples
+    --------
+    >>> gain_in_words(5.108, 5.177)
+    'gain 0.0690 per event over the model without features, 5.177; share of the deviance explained 0.0133'
+    >>> gain_in_words(5.2, 5.177, "~")[:13]
+    'gain ~-0.0230'
+    """
+    known = math.isfinite(error) and null > 0.0
+    gain, share = (format_with_zeros(null - error, 3), format_share(1.0 - error / null)) if known else ("?", "?")
+    gain += "" if spread is None else f" (standard error {mark}{format_number(spread, 2)})"
+    words = f"gain {mark}{gain} per event over the model without features, {format_number(null)}"
+    return f"{words}; share of the deviance explained {mark}{share}"
 
 
 def pair_in_words(known: Record | Least, error: str = "CV error") -> str:

@@ -479,6 +479,9 @@ def inspect(
     exposure: str | None = None,
     offset: str | None = None,
     trials: str | None = None,
+    event: str | None = None,
+    entry: str | None = None,
+    strata: str | None = None,
     full: bool = option(False, "", "List all columns."),
     json: str | None = option(None, "FILE", "Write the findings to this file; - is standard output. [none]"),
 ) -> int:  # fmt: skip
@@ -495,7 +498,7 @@ def inspect(
     target, drop, features = table.pop("target"), table.pop("drop"), table.pop("features")
     columns = parse.names(drop, "--drop"), parse.names(features, "--features")
     how = Reading.from_keywords(**table)
-    of_target = TargetColumns(exposure, offset, trials)
+    of_target = TargetColumns(exposure, offset, trials, event, entry, strata)
     roles = {"id": id, "weights": weights}
     facts = inspect_file(data, target, how, *columns, None if loss is None else Loss(loss), of_target, roles)
     inspection = _with_dashes(facts)

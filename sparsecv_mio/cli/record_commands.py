@@ -25,6 +25,7 @@ from sparsecv_mio.errors import (
     ProofImpossible,
     SparseCVError,
     VerificationFailed,
+    WrongColumn,
 )
 from sparsecv_mio.files import argument, csv_lines, write_text
 from sparsecv_mio.model_space import FEW_FEATURES
@@ -335,11 +336,12 @@ def _read_new_rows(
     )
     try:
         new = read(columns)
-    except BadInput:  # new rows need no trials, without which there are no errors of predictions
-        if columns.trials is None:
+    except WrongColumn as error:  # only errors of predictions need columns such as trials, events or strata
+        if error.name in columns.predictor_columns.names or error.name not in columns.names:
             raise
         new = read(columns.predictor_columns)
-        doubt = f"the file has no column {columns.trials!r} (numbers of trials)" if new.has_target.any() else new.doubt
+        option = next(option for option, name in columns.by_option().items() if name == error.name)
+        doubt = f"the file has no column {error.name!r} ({option})" if new.has_target.any() else new.doubt
         new = new._replace(has_target=new.has_target & False, doubt=doubt)
     if invalid_rows == InvalidRows.NA:
         rows = drop_rows_without_offset(stored.data, new.data, columns.predictor_columns)
@@ -368,10 +370,11 @@ def _describe_fit(
     """Return notes on the errors of the predictions, with a warning about training rows."""
     import numpy as np
 
-    from sparsecv_mio.certificate.accuracy import assess_predictions
+    from sparsecv_mio.certificate.accuracy import TimeQuality, assess_predictions
     from sparsecv_mio.certificate.read_back import adapt_to_record_loss
     from sparsecv_mio.data.dataset import MULTIPLICITY
     from sparsecv_mio.data.weights import repeated
+    from sparsecv_mio.problem.cox_objective import loss_of_times
     from sparsecv_mio.problem.glm_objective import null_error_of_folds
     from sparsecv_mio.report.record_tables import error_lines
 
@@ -382,14 +385,17 @@ def _describe_fit(
     known, doubt = None, new.doubt
     try:
         known = adapt_to_record_loss(stored, repeated(rows, new.has_target.astype(np.int64))) if len(scored) else None
-    except BadInput as error:  # predictions need neither the target nor the trials
+    except BadInput as error:  # predictions need neither the target nor its other columns
         doubt = str(error)
     if known is not None:
         predicted, trials = table[rows.places[scored], 0], known.aux.get(MULTIPLICITY)
         alike = replace(known, row_weights=None if trials is None else trials.astype(np.float64))
         null = null_error_of_folds(alike, stored.loss, None)
         predicted = np.repeat(predicted, known.split_into_cases()[1])
-        notes += error_lines(stored, assess_predictions(stored.loss, known, predicted, trials, threshold), null)
+        quality = assess_predictions(stored.loss, known, predicted, trials, threshold)
+        if isinstance(quality, TimeQuality) and null is not None:
+            quality = replace(quality, loss=loss_of_times(alike, predicted), null_loss=null)
+        notes += error_lines(stored, quality, null)
     if known is not None and len(scored) < rows.n:
         notes.append(f"the errors are computed from the {len(scored):,} of {rows.n:,} rows that have a target")
     return [*notes, *([f"no errors are computed: {doubt}"] if doubt else [])]

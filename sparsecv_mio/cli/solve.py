@@ -485,6 +485,7 @@ def _held_out_predictions(
     import numpy as np
 
     from sparsecv_mio.certificate.accuracy import assess_predictions
+    from sparsecv_mio.report.time_pictures import HeldOutTimes
     from sparsecv_mio.search.answer.fold_models import mean_predictions, predictions_by_fold
 
     means, times = mean_predictions(*predictions_by_fold(record, dataset, plan), dataset.n)
@@ -503,5 +504,7 @@ def _held_out_predictions(
     if weights is not None:
         columns["weight"] = weights.tolist()
     lines = session.csv_of_rows(dataset.places.tolist(), {} if id is None else {id: dataset.aux[id].tolist()}, columns)
+    if record.loss.target.has_times:  # models of different folds have different baselines
+        return HeldOutTimes.from_record(record, dataset, plan).concordance, lines
     rows = dataset if scored.all() else dataset.take(np.flatnonzero(scored))
     return assess_predictions(record.loss, rows, means[scored], rows.row_weights), lines

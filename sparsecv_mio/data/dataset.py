@@ -250,6 +250,16 @@ class Dataset:
         """Method for tied events; None if the target is no time."""
         return None if self.survival is None else str(self.survival.ties)
 
+    @property
+    def n_events(self) -> int | None:
+        """Number of rows with an event; None if the target is no time."""
+        return None if self.survival is None else int(self.survival.is_event.sum())
+
+    @property
+    def has_matched_sets(self) -> bool:
+        """True if the strata of survival times are the matched sets of cases and controls."""
+        return self.survival is not None and self.survival.are_matched_sets(self.y)
+
     def weight_of(self, rows: slice | IntArray) -> float:
         """Return the total weight of some rows in means of losses; without weights, their number."""
         return self._sum_weights(self.scoring_weights, rows)

@@ -67,6 +67,19 @@ class Survival:
             later[row] = np.searchsorted(ordered, ends) - np.searchsorted(ordered, keys[0])
         return later[0] - later[1]
 
+    def are_matched_sets(self, times: FloatArray) -> bool:
+        """Return True if each stratum has one time and at most one event: conditional logistic regression.
+
+        Parameters
+        ----------
+        times : (n,) array
+            Times of the rows.
+        """
+        if self.stratum is None or self.entry is not None or np.bincount(self.stratum, self.is_event).max() > 1.0:
+            return False
+        first = np.unique(self.stratum, return_index=True)[1]
+        return bool(np.all(times == times[first][self.stratum]))
+
     def weigh_events(self, weights: FloatArray | None) -> FloatArray:
         """Return the (n,) weights of the rows in means of losses: those of the events, 0 for other rows."""
         events = self.is_event.astype(np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -159,3 +160,73 @@ def check_events_of_folds(survival: Survival, folds: FoldPlan) -> None:
         raise BadInput(f"folds: the training rows of fold {fold + 1} of {folds.k} have no event; give other folds")
     if not survival.is_event[folds.all_scored].any():
         raise BadInput("folds: no scored row is an event; give other folds")
+
+
+MANY_EVENTS = 2.0  # events per stratum on average, below which strata are like matched sets
+
+
+def collect_survival_warnings(data: Dataset, folds: FoldPlan, columns: Mapping[str, FloatArray]) -> list[str]:
+    """Return a warning for each property of survival data that makes an answer doubtful; empty for other data.
+
+    Parameters
+    ----------
+    data : Dataset
+        Data.
+    folds : FoldPlan
+        Folds of the cross-validation.
+    columns : mapping of str to (n,) array
+        Features of the model.
+    """
+    survival, notes = data.survival, list[str]()
+    if survival is None:
+        return notes
+    is_event = survival.is_event
+    if is_event.all():
+        notes.append(f"event: every row of {data.event!r} is an event, and none is censored; check the values")
+    if data.reading is not None and data.target in data.reading.date_forms and survival.entry is None:
+        notes.append(
+            f"time: column {data.target!r} has dates, which count from 1970; give the time since a start, such as the "
+            "difference of two dates"
+        )
+    empty = sum(not is_event[folds.scored_rows(fold)].any() for fold in range(folds.k))
+    if empty and int(folds.sizes.max()) > 1:
+        notes.append(f"event: {empty} of {folds.k} folds have none of the {is_event.sum()} events; give fewer folds")
+    notes += [*_describe_split_strata(data, survival, folds), *_describe_split_persons(data, survival, folds)]
+    for name, column in columns.items():
+        events, censored = column[is_event], column[~is_event]
+        if censored.size and (events.min() > censored.max() or events.max() < censored.min()):
+            notes.append(
+                f"feature {name!r} separates all events from the censored rows, so it may be a copy of the outcome; "
+                "drop it if it is not known at the start of the time"
+            )
+    return notes
+
+
+def _describe_split_strata(data: Dataset, survival: Survival, folds: FoldPlan) -> list[str]:
+    """Return a warning if folds split strata of few events, such as matched sets."""
+    if survival.stratum is None:
+        return []
+    first = np.unique(survival.stratum, return_index=True)[1]
+    labels, n_events = folds.scoring_folds, int(survival.is_event.sum())
+    n_split = len(np.unique(survival.stratum[labels != labels[first][survival.stratum]]))
+    if not n_split or n_events >= MANY_EVENTS * len(first):
+        return []
+    return [
+        f"strata: the folds split {n_split} of the {len(first)} strata of {data.strata!r}, which have "
+        f"{n_events / len(first):.1f} events on average; to hold out whole strata, as for matched sets, give --folds "
+        f"groups:{data.strata}:{min(10, len(first))}"
+    ]
+
+
+def _describe_split_persons(data: Dataset, survival: Survival, folds: FoldPlan) -> list[str]:
+    """Return a warning if folds separate consecutive rows that look like intervals of one person."""
+    if survival.entry is None:
+        return []
+    continued = np.flatnonzero((survival.entry[1:] == data.y[:-1]) & ~survival.is_event[:-1])
+    labels = folds.scoring_folds
+    if 10 * len(continued) <= data.n or np.array_equal(labels[continued], labels[continued + 1]):
+        return []
+    return [
+        f"entry: {len(continued)} rows begin when the row before them ends, so they may be intervals of one person; "
+        "keep the rows of a person in one fold by --folds groups:COLUMN:10"
+    ]

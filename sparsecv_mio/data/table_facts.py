@@ -58,6 +58,7 @@ from sparsecv_mio.data.row_structure import (
     time_order,
 )  # fmt: skip
 from sparsecv_mio.data.standard import find_code, standardize
+from sparsecv_mio.data.survival_columns import collect_survival_warnings, with_survival
 from sparsecv_mio.data.weights import apply_weight_column, least_rows
 from sparsecv_mio.declared_options import DEALING
 from sparsecv_mio.digits import abbreviate_list, plural, several
@@ -104,6 +105,7 @@ WEIGHTS = re.compile(
     r"(?i:((survey|sampl\w*|case|row|obs\w*|freq\w*|design|final|ip\w?|prob\w*|pop\w*)[_. -]?)?(weights?|wts?|wgts?))"
 )
 TRIALS = re.compile(r"(?i:(.*[_. -])?(n|trials?|total|attempts|tested|examined|sampled|exposed|at[_. -]?risk))")
+EVENT = re.compile(r"(?i:(.*[_. -])?(status|events?|death|dead|died|deceased|cens\w*|failed|failure|relapse\w*))")
 MIN_EXCEEDING = 5.0  # rows whose target would exceed a column in random order, from which it may be trials
 
 
@@ -177,7 +179,9 @@ class Inspection:
     weights : tuple of str
         Features whose name is usual for weights of rows.
     events : int
-        Number of rows of the rarer of two classes; 0 for other targets.
+        Number of rows of the rarer of two classes, or of events of survival times; 0 for other targets.
+    event_columns : tuple of str
+        Features that may mark the events of survival times.
     trials : str
         Column that may hold the numbers of trials, if the target is a number of successes; empty if there is none.
     loss : Loss
@@ -208,6 +212,7 @@ class Inspection:
     loss: Loss = DEFAULT_LOSS
     levels_alone: int = 0
     levels_together: int = 0
+    event_columns: tuple[str, ...] = ()
 
 
 def inspect_file(
@@ -255,7 +260,7 @@ def inspect_file(
             raise BadInput(
                 f"{option}: {name!r} is the target, or is not a column{did_you_mean(name, names)}; name another column"
             )
-    inspect = partial(inspect_table, loss=loss, labels=labels, wanted=wanted)
+    inspect = partial(inspect_table, loss=loss, labels=labels, wanted=wanted, event=of_target.event)
     inspection, proposal = _inspect_with_dates(table, how, inspect)
     if proposal.without_id:
         rows = several(len(proposal.without_id), "row")
@@ -358,6 +363,9 @@ def _try_proposal(
         )  # fmt: skip
         data = apply_weight_column(read_with_options(path, wanted, how), roles.get("weights"))
         inspection, data = _with_target(inspection, data, of_target)
+        if folds is None and data.has_matched_sets:
+            folds = f"groups:{data.strata}:{min(DEFAULT_FOLDS, data.n_events or DEFAULT_FOLDS)}"
+            inspection = replace(inspection, options=(*inspection.options, f"--folds {shlex.quote(folds)}"))
         usual = "loo" if data.n < DEFAULT_FOLDS else str(DEFAULT_FOLDS)
         return _with_folds(inspection, data, usual if folds is None else folds)
     except BadInput as error:
@@ -369,6 +377,9 @@ def _with_target(inspection: Inspection, data: Dataset, of_target: TargetColumns
     if of_target.trials is not None:
         data = expand_trials(with_offsets(data, of_target), of_target.trials)
         return replace(inspection, n=data.split_into_cases()[0].n, p=data.p), data
+    if inspection.loss.target.has_times:
+        data = with_survival(data, of_target)
+        return replace(inspection, n=data.n, p=data.p, events=data.n_events or 0), data
     if inspection.two_classes:
         data = as_two_classes(data)
         if (positive := affirmative_class(data.classes or ())) not in ("", *(data.classes or ())[1:]):
@@ -384,14 +395,25 @@ def _with_target(inspection: Inspection, data: Dataset, of_target: TargetColumns
     about = "" if counted else about
     inspection = replace(inspection, n=data.n, p=data.p, about_target=about, counts=counts)
     weights = () if data.weights else _may_be_weights(data)
-    return replace(inspection, exposures=exposures, trials=trials, weights=weights), data
+    events = _may_be_events(data) if inspection.loss.is_quadratic else ()
+    return replace(inspection, exposures=exposures, trials=trials, weights=weights, event_columns=events), data
+
+
+def _may_be_events(data: Dataset) -> tuple[str, ...]:
+    """Return the features with two values whose names are usual for events, if the target may be a survival time."""
+    if data.target_words or data.y.min() < 0.0:
+        return ()
+    return tuple(
+        name for j, name in enumerate(data.names) if EVENT.fullmatch(name) and len(np.unique(data.X[:, j])) == 2
+    )
 
 
 def _with_folds(inspection: Inspection, data: Dataset, folds: str) -> Inspection:
     """Return the facts with those about the folds; raise `BadInput` if a search would."""
-    standardize(data, Scale.LENGTH, Intercept.FOLD)
+    if data.survival is None:
+        standardize(data, Scale.LENGTH, Intercept.FOLD)
     plan = make_folds(folds, data)
-    if inspection.two_classes:
+    if inspection.two_classes or data.survival is not None:
         check_training(data, plan, Intercept.FOLD, inspection.loss)
     if data.reading is not None and data.reading.factors:
         inspection = replace(inspection, levels_alone=data.p, levels_together=_features_together(data))
@@ -429,7 +451,12 @@ def _features_together(data: Dataset) -> int:
 
 
 def inspect_table(
-    table: RawTable, how: Reading, loss: Loss | None, labels: Mapping[str, str | None], wanted: Wanted
+    table: RawTable,
+    how: Reading,
+    loss: Loss | None,
+    labels: Mapping[str, str | None],
+    wanted: Wanted,
+    event: str | None = None,
 ) -> tuple[Inspection, Proposal]:
     """Return the facts about a table and the proposed options; O(n p^2) for the correlations of up to 2,000 columns.
 
@@ -445,6 +472,8 @@ def inspect_table(
         Columns that are not features, by option; None if an option is not given.
     wanted : Wanted
         Columns that the user keeps or drops.
+    event : str, optional
+        Column of the events of survival times, with its value as `COLUMN=VALUE`.
     """
     ambiguous = _describe_formats_to_settle(table, how)
     order = None if table.target is None or ambiguous else time_order(table.features, table.target)
@@ -465,7 +494,8 @@ def inspect_table(
             facts[column.name].notes = [*facts[column.name].notes, describe_absent_level(column)]
     for fact in facts.values():
         fact.notes = tuple(fact.notes)
-    proposal, options = _propose_options(wanted, facts, features, cells, loss, labels, grouping)
+    given = labels if event is None else {**labels, "event": event}
+    proposal, options = _propose_options(wanted, facts, features, cells, loss, given, grouping)
     inspection = Inspection(
         table.rows, tuple(facts.values()), "" if goal is None else goal.name, cells.n_incomplete,
         _count_duplicate_rows(table.columns, table.rows), (*_list_reading_options(how), *options),
@@ -526,7 +556,7 @@ def _propose_cell_treatment(
         encode = Encode.ONEHOT if encode is Encode.ERROR else encode
         options.append(f"--encode {encode}")
     imputed = [column for column in features if na.uses_imputation and column.has_empty]
-    if not all(map(attrgetter("has_text_values"), imputed)):
+    if loss.target.is_sum_over_rows and not all(map(attrgetter("has_text_values"), imputed)):
         options.append(f"--na-within {Within.FOLDS}")
     lost = gaps if na is Missing.DROP else gaps[:0] if table.target is None else table.target.empty
     return CellTreatment(replace(how, na=na, encode=encode), options, int(gaps.sum()), int(lost.sum()), imputed)
@@ -765,6 +795,7 @@ def collect_answer_warnings(
     notes += [*_describe_numbers_of_subjects(data, folds), *_describe_row_numbers(data)]
     notes += [_describe_exposures(data), _describe_unsorted_dates(data, folds)]
     columns = {name: data.X[:, data.names.index(name)] for name in coefficients}
+    notes += collect_survival_warnings(data, folds, columns)
     if data.classes is not None and columns:
         scores = intercept + np.column_stack(list(columns.values())) @ list(coefficients.values())
         if float(np.min(scores[data.y > 0.0])) > float(np.max(scores[data.y <= 0.0])):

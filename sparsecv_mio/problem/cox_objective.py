@@ -425,16 +425,45 @@ def null_loss_of_times(dataset: Dataset, plan: FoldPlan | None) -> float:
     plan : FoldPlan or None
         Folds; with None, the result is the loss of all rows per event.
     """
-    every, total = np.arange(dataset.n), 0.0
-    whole = null_partial_likelihood(dataset, every)
     if plan is None:
-        return whole / dataset.weight_of(every)
-    for fold in range(plan.k):
+        every = np.arange(dataset.n)
+        return null_partial_likelihood(dataset, every) / dataset.weight_of(every)
+    return float(find_null_losses(dataset, plan, range(plan.k)).sum()) / dataset.weight_of(plan.all_scored)
+
+
+def find_null_losses(dataset: Dataset, plan: FoldPlan, folds: Sequence[int]) -> FloatArray:
+    """Return the held-out losses `l_all - l_train` of the model without features in some folds.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data with survival times.
+    plan : FoldPlan
+        Folds.
+    folds : sequence of int
+        Indices of the folds.
+    """
+    whole, losses = null_partial_likelihood(dataset, np.arange(dataset.n)), np.zeros(len(folds))
+    for place, fold in enumerate(folds):
         train = plan.train_rows(fold)
         both = np.union1d(train, plan.scored_rows(fold))
-        total += whole if len(both) == dataset.n else null_partial_likelihood(dataset, both)
-        total -= null_partial_likelihood(dataset, train)
-    return total / dataset.weight_of(plan.all_scored)
+        loss = whole if len(both) == dataset.n else null_partial_likelihood(dataset, both)
+        losses[place] = loss - null_partial_likelihood(dataset, train)
+    return losses
+
+
+def loss_of_times(dataset: Dataset, log_hazards: FloatArray) -> float:
+    """Return the negative log partial likelihood of all rows per event at given log hazard ratios.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data with survival times.
+    log_hazards : (n,) array
+        Log hazard ratios.
+    """
+    every = np.arange(dataset.n)
+    return Terms(dataset, every).loss(log_hazards)[0] / dataset.weight_of(every)
 
 
 def null_partial_likelihood(dataset: Dataset, rows: IntArray) -> float:

@@ -27,8 +27,8 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.problem.cox_objective import fit_cox, null_loss_of_times
-from sparsecv_mio.problem.objective import r_squared, scales
+from sparsecv_mio.problem.cox_objective import find_null_losses, fit_cox, null_loss_of_times
+from sparsecv_mio.problem.objective import r_squared, scales, standard_error
 from sparsecv_mio.problem.row_losses import FAR_OFF, HALVINGS, NEWTON_STEPS, RowLoss, encode_dataset_targets, row_loss
 from sparsecv_mio.targets import Loss
 from sparsecv_mio.units import ROUNDING, WRITTEN
@@ -453,6 +453,35 @@ def null_error_of_folds(dataset: Dataset, loss: Loss, plan: FoldPlan | None) -> 
     if loss.target.has_times:
         return null_loss_of_times(dataset, plan)
     return null_loss(dataset, loss, np.arange(dataset.n) if plan is None else plan.all_scored)
+
+
+def compare_with_null_model(
+    dataset: Dataset, loss: Loss, plan: FoldPlan, errors: FloatArray, folds: Sequence[int] | None = None
+) -> tuple[float, float | None]:
+    """Return the CV error of the model without features in some folds, and the standard error of the gain over it.
+
+    The standard error is that of the differences of the folds; None if it is undefined. It needs no loss of a row.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data with survival times.
+    loss : Loss
+        Loss of the fits.
+    plan : FoldPlan
+        Folds.
+    errors : array
+        Held-out losses of a model by fold.
+    folds : sequence of int, optional
+        Folds of the plan; all by default.
+    """
+    assert loss.target.has_times
+    folds = range(plan.k) if folds is None else folds
+    scored = [plan.scored_rows(fold) for fold in folds]
+    sizes, losses = np.array([dataset.weight_of(rows) for rows in scored]), find_null_losses(dataset, plan, folds)
+    times = sum(map(len, scored)) / len(np.unique(np.concatenate(scored)))
+    known = len(folds) > times * (1.0 + 1e-9) and bool(np.isfinite(errors).all())
+    return float(losses.sum() / sizes.sum()), standard_error(losses - errors, sizes, times) if known else None
 
 
 def explained_share(dataset: Dataset, plan: FoldPlan, cv_error: float, null: float | None) -> float:

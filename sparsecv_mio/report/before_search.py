@@ -127,9 +127,15 @@ def _plan(inspection: Inspection, path: str) -> list[str]:
         f"add --weights {shlex.quote(name)} if {name!r} has the weights of the rows; the column is then not a feature"
         for name in inspection.weights
     ]
+    lines += [
+        f"if {name!r} marks the events of survival times, give its value of an event: --event {shlex.quote(name)}=VALUE"
+        for name in inspection.event_columns
+    ]
     if 0 < inspection.events < EVENTS_PER_COLUMN * inspection.p:
+        rarer = "the rarer class has" if inspection.two_classes else "there are"
+        what = "row" if inspection.two_classes else "event"
         lines.append(
-            f"the rarer class has {several(inspection.events, 'row')}, fewer than {EVENTS_PER_COLUMN} for each of the "
+            f"{rarer} {several(inspection.events, what)}, fewer than {EVENTS_PER_COLUMN} for each of the "
             f"{several(inspection.p, 'feature')}: choices and coefficients vary strongly; fewer candidates help"
         )
     lines += _as_successes(inspection, path)

@@ -19,7 +19,7 @@ from sparsecv_mio.errors import GridEdgeWarning, SparseCVWarning
 from sparsecv_mio.model_space import abbreviate_names, find_factors, word_of_factor
 from sparsecv_mio.report.layout import say
 from sparsecv_mio.report.record_words import NULL_IS_BETTER, edge_hints
-from sparsecv_mio.targets import Loss
+from sparsecv_mio.targets import Loss, Target
 from sparsecv_mio.words import Intercept, Scale
 
 if TYPE_CHECKING:
@@ -63,22 +63,22 @@ def spreads(data: Dataset, names: Sequence[str]) -> dict[str, float]:
 
 
 def ratio_columns(
-    loss: Loss, coefficients: Mapping[str, float], data: Dataset | None
+    target: Target, coefficients: Mapping[str, float], data: Dataset | None
 ) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the odds or rate ratios of a model: the column headers, and the cells by feature.
+    """Return the odds, rate or hazard ratios of a model: the column headers, and the cells by feature.
 
     Ratios per standard deviation are empty for levels of a factor.
 
     Parameters
     ----------
-    loss : Loss
-        Loss of the model; squared-error loss has no ratios.
+    target : Target
+        Terms for the model; squared-error loss has no ratios.
     coefficients : mapping of str to float
         Coefficients by feature.
     data : Dataset, optional
         Data for ratios per standard deviation; without data, ratios are per unit only.
     """
-    if not (word := loss.target.ratio):
+    if not (word := target.ratio):
         return [], {}
     heads, cells = [f"{word} per unit"], {name: [ratio(value)] for name, value in coefficients.items()}
     if data is not None:
@@ -138,7 +138,7 @@ def separation_lines(record: Any, names: Sequence[str], data: Dataset | None) ->
     data : Dataset, optional
         Data of the record; without data, and with very large data, there is no line.
     """
-    target = record.loss.target
+    target = record.wording
     if not target.separated or data is None or data.n * len(names) > MAX_SEPARATION_CELLS:
         return []
     from sparsecv_mio.problem.glm_refit import are_rows_separated

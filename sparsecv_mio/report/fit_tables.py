@@ -27,7 +27,7 @@ from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.fits.criteria import Criteria, GlmCriteria, criteria
 from sparsecv_mio.formulation.backends import BACKENDS, find_package_backends, get_backend
 from sparsecv_mio.formulation.outcome import Availability, Capabilities
-from sparsecv_mio.report import record_tables
+from sparsecv_mio.report import record_tables, record_words
 from sparsecv_mio.report.coefficients import overdispersion_note, pearson_formula, ratio_columns, scatter_lines
 from sparsecv_mio.report.layout import POINT_WIDTH, code_lines, link_lines, pair, print_table, say, say_titled
 from sparsecv_mio.targets import DEFAULT_LOSS, Loss
@@ -66,7 +66,7 @@ def print_path(
     word, colour = record_tables.meaning(record)
     word = "certified best subsets" if record.status == "proved" else word.replace("best answer", "best subsets")
     console.print(Text(word, f"bold {colour}"))
-    say(console, *link_lines(record), *record_tables.restriction_lines(record))
+    say(console, *record_words.event_lines(record), *link_lines(record), *record_tables.restriction_lines(record))
     gammas = sorted({row.gamma for row in record.path})
     if record.surface is not None and not full:
         _print_surface(console, record.surface)
@@ -135,12 +135,12 @@ def _explain_glm_measures(console: Console, fits: Sequence[GlmCriteria], record:
 
 def _print_ratios(console: Console, rows: Sequence[PathRow], record: PathRecord, data: Dataset | None) -> None:
     """Print odds or rate ratios, one row for each size, adjustment columns last."""
-    if not (word := record.loss.target.ratio):
+    if not (word := record.wording.ratio):
         return
     say(console, f"{word}s of the features", style="bold")
     adjusted, lines = adjustment_columns(record), []
     for row in rows:
-        _, cells = ratio_columns(record.loss, row.coefficients, data)
+        _, cells = ratio_columns(record.wording, row.coefficients, data)
         names = sorted(cells, key=lambda name: name in adjusted)
         columns = zip(*(cells[name] for name in names), strict=True)
         models = (
@@ -266,10 +266,11 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
     among, words = "" if box is None else " of such models", "" if record.side is None else record.side.words()
     say(
         console,
-        f"objective {format_number(record.objective, digits)} ({record.loss.target.losses} plus penalty)",
+        f"objective {format_number(record.objective, digits)} ({record.wording.losses} plus penalty)",
         f"minimum objective{among}: in {ends} (certified, relative gap {format_number(record.gap, 2)})",
         _describe_excess(record),
         f"models compared: {words}" if words else "",
+        *record_words.event_lines(record),
         *link_lines(record),
     )
     record_tables.print_model(console, record, data=data)

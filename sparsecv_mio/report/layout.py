@@ -205,7 +205,7 @@ def code_lines(record: Any) -> list[str]:
 
 def link_lines(record: Any) -> list[str]:
     """Return lines on the scale of the coefficients of a record with another link than the identity."""
-    lines, target = list[str](), record.loss.target
+    lines, target = list[str](), record.wording
     if record.classes is not None:
         offset = "" if record.data.offset is None else f", with {record.data.offset!r} added to the log odds"
         lines.append(f"logistic loss: coefficients are log odds of {record.classes.positive!r}{offset}")

@@ -246,7 +246,7 @@ def _describe_inference(record: Record, found: inference_parts.Inference) -> Dra
     )
     if any(term.is_empty for term in found.terms):
         caption += " An interval is empty if these tests reject every value, because estimates of splits disagree."
-    unit = record.loss.target.unit
+    unit = record.wording.unit
     heads = ("term", "models", "p-value", f"estimate ({unit})" if unit else "estimate", f"{level} interval")
     table = report_table(caption, heads, _make_rows_of_tests(record, found), words=1)
     return DrawSummary("tests of terms on the halves that did not choose them", lines, (table,))
@@ -600,7 +600,7 @@ def plot_baselines(record: Record, ax: Axes | None = None) -> Axes:
                 elinewidth=0.9, label="baseline ± standard error of the difference")  # fmt: skip
     figures.places(ax, "y", ["best subset", *(entry.label for entry in methods)])
     ax.invert_yaxis()
-    ax.set_xlabel(f"CV error ({record.loss.target.cv_error})")
+    ax.set_xlabel(f"CV error ({record.wording.cv_error})")
     figures.write_title(ax, "CV error of baselines on the same folds")
     figures.draw_outer_legend(ax)
     return ax

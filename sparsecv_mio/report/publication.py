@@ -37,7 +37,14 @@ from sparsecv_mio.report.coefficients import (
     spreads,
 )
 from sparsecv_mio.report.document import CITATION, Publication, ReportTable, text_of
-from sparsecv_mio.report.journal_numbers import DIGITS, format_estimate, format_limits, format_p_value, format_percent
+from sparsecv_mio.report.journal_numbers import (
+    DIGITS,
+    find_decimals,
+    format_estimate,
+    format_limits,
+    format_p_value,
+    format_percent,
+)
 from sparsecv_mio.report.optional_parts import (
     FEW_SPLITS,
     MAX_FEATURES_SHOWN,
@@ -52,13 +59,16 @@ from sparsecv_mio.report.optional_parts import (
     list_untested_terms,
 )
 from sparsecv_mio.report.references import FIRST_PAPER, PACKAGE, find_references
+from sparsecv_mio.report.time_pictures import FittedHazards, HeldOutTimes
 from sparsecv_mio.targets import Loss, Values
 from sparsecv_mio.words import Intercept
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-MODEL_PAPERS = {Values.CLASSES: ("lecessie1992",), Values.COUNTS: ("mccullagh1989",)}
+MODEL_PAPERS = {
+    Values.CLASSES: ("lecessie1992",), Values.COUNTS: ("mccullagh1989",), Values.TIMES: ("cox1972",)
+}  # fmt: skip
 BASELINE_PAPERS = {"lasso": "tibshirani1996", "ridge": "hoerl1970", "elasticnet": "zou2005", "abess": "zhu2020"}
 LIBRARIES = {"python": "Python", "numpy": "NumPy", "scipy": "SciPy", "numba": "Numba"}
 TEXTS = ("caption", "notes", "methods", "results")
@@ -132,21 +142,24 @@ def cited_keys(record: StoredRecord) -> list[str]:
 
 def _make_columns(record: Record, data: Dataset | None) -> dict[str, dict[str, str]]:
     """Return the columns of the table, each with its cells by term: features, adjustment columns, intercept."""
-    model, adjusted, word = record.predictor, adjustment_columns(record), record.loss.target.ratio
+    model, adjusted, word = record.predictor, adjustment_columns(record), record.wording.ratio
     references = requested_references(record)
     names = sorted(model.coefficients, key=lambda name: name in adjusted)
     values = {name: model.coefficients[name] for name in names}
     like = _find_smallest_numbers(record)
     estimates, factors = dict[str, str](), _find_tested_factors(record)  # a tested factor has a row before its levels
-    for name, value in (values | {"(intercept)": model.intercept}).items():
+    intercept = {"(intercept)": model.intercept} if record.wording.has_intercept else {}
+    for name, value in (values | intercept).items():
         estimates |= {factors[name]: ""} if name in factors else {}
         estimates[name] = format_estimate(value, like.get(name, value))
     shown = [level for level, factor in references.items() if not model.coefficients.keys().isdisjoint(factor)]
     columns = {"Estimate": estimates | dict.fromkeys(shown, "reference")}
 
     def add_effects(head: str, step: dict[str, float]) -> None:
+        sizes = {name: like[name] * unit for name, unit in step.items()}
+        sizes = sizes if record.bootstrap or record.inference else _even_out(sizes, bool(word))
         columns[head] = {
-            name: format_estimate(values[name] * unit, like[name] * unit, bool(word)) for name, unit in step.items()
+            name: format_estimate(values[name] * unit, sizes[name], bool(word)) for name, unit in step.items()
         }
 
     steps = {"": {name: 1.0 for name in names if name not in references}}
@@ -161,6 +174,13 @@ def _make_columns(record: Record, data: Dataset | None) -> dict[str, dict[str, s
     counts |= forced | dict.fromkeys(adjusted, "adjusted for")
     columns[f"Folds (of {record.folds.k:,})"] = {name: counts.get(name, "0") for name in names}
     return columns | _make_columns_of_draws(record, forced, steps, like)
+
+
+def _even_out(sizes: dict[str, float], is_ratio: bool) -> dict[str, float]:
+    """Return the numbers that determine decimals, so that a column of ratios has one number of decimals, if few."""
+    finest = min(sizes.values(), key=abs, default=0.0)
+    has_few = is_ratio and (find_decimals(finest, True) or math.inf) <= DIGITS
+    return dict.fromkeys(sizes, finest) if has_few else sizes
 
 
 def _find_smallest_numbers(record: Record) -> dict[str, float]:
@@ -195,7 +215,7 @@ def _make_columns_of_draws(
 
     Reference levels have no step of 1, and levels have no step of one standard deviation.
     """
-    columns, is_ratio = dict[str, dict[str, str]](), bool(record.loss.target.ratio)
+    columns, is_ratio = dict[str, dict[str, str]](), bool(record.wording.ratio)
     terms = record.predictor.coefficients
     if (draws := record.bootstrap) is not None:
         chosen = {one.feature: one for one in draws.features if one.feature in terms}
@@ -223,7 +243,7 @@ def _make_columns_of_tests(
     terms, adjusted = {one.term: one for one in tests.terms}, adjustment_columns(record)
     free = [name for name in record.predictor.coefficients if name not in adjusted]
     tested = {name: terms.get(name) for name in words_of_terms(free, restrictions_of(record).count)}
-    columns, word = dict[str, dict[str, str]](), record.loss.target.ratio
+    columns, word = dict[str, dict[str, str]](), record.wording.ratio
     for head, step in steps.items():
         shown = {
             name: _format_test(one, step.get(name), like.get(name, 0.0), bool(word))
@@ -389,6 +409,8 @@ def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
             f"{quoted_name(name)} ({count:,})" for name, count in record.chosen_in().items() if name not in coefficients
         ],
         "measures": _list_measures(record, data), "fit": _fit_on_all_rows(record, data),
+        "concordance": record.wording.has_times and data is not None,
+        "hazard_check": _describe_hazard_check(record, data),
         "separated": separation_lines(record, list(coefficients), data),
         "influential_fold": fold_name(record.folds.spec, data, stable.fold) if data is not None and stable else "",
         "selection_lines": list(map(_move_estimate, record_words.selection_lines(record))),
@@ -474,16 +496,34 @@ def _describe_gammas(record: Record) -> str:
 
 def _list_measures(record: Record, data: Dataset | None) -> list[str]:
     """Return further measures of the held-out predictions, with their values; more of two classes with data."""
-    classes, explained = record.classes, record.loss.target.explained.removesuffix(" of held-out rows")
+    classes, explained = record.classes, record.wording.explained.removesuffix(" of held-out rows")
     measures = {"RMSE": record.rmse, "MAE": record.mae} if record.loss.is_quadratic else {}
     if classes is not None:
         measures = {"accuracy (threshold 0.5)": classes.accuracy, "AUC": classes.auc, "Brier score": classes.brier}
         with suppress(BadInput):  # folds from Python
             measures |= {} if data is None else PredictedClasses.from_record(record, data).measure()
     measures |= {explained.replace("R^2", "R²"): record.r_squared}
-    measures |= {f"{record.null_name} of these rows": record.null_error}
+    of_rows = " of these rows" if record.wording.is_sum_over_rows else ""
+    measures |= {f"{record.null_name}{of_rows}": record.null_error}
+    if record.wording.has_times and record.null_error is not None:
+        measures |= {"gain over it per event": record.null_error - record.cv_error}
+        measures |= {"standard error of the gain": record.gain_error}
+        with suppress(BadInput):  # folds from Python
+            concordance = None if data is None else HeldOutTimes.from_record(record, data).concordance.concordance
+            measures |= {"Harrell's concordance": concordance}
     known = {name: value for name, value in measures.items() if value is not None and math.isfinite(value)}
     return [f"{name} {_print_number(value)}" for name, value in known.items()]
+
+
+def _describe_hazard_check(record: Record, data: Dataset | None) -> str:
+    """Return the smallest p-value of the check of proportional hazards with its feature; empty without a check."""
+    if data is None or not record.wording.has_times or record.data.has_matched_sets or not record.coefficients:
+        return ""
+    model = FittedHazards.from_record(record, data)
+    first, count = model.doubtful_first[0], len(model.names)
+    value = format_p_value(float(model.check.p_value[first]))
+    adjusted = f"; not adjusted for {count} tests or for the choice of the terms" if count > 1 else ""
+    return f"{value} ({quoted_name(model.names[first])}{adjusted})"
 
 
 def _fit_on_all_rows(record: Record, data: Dataset | None) -> Any:

@@ -606,6 +606,8 @@ PANELS_OF_LOSS: dict[Loss, dict[str, tuple[Any, Callable[..., Axes]]]] = {  # wh
 def draw_panel_of_loss(record: AnyRecord, panel: str, data: Dataset | None) -> Figure:
     """Return a figure with one panel of a loss; raise `BadInput` if the record does not have it."""
     own = PANELS_OF_LOSS.get(record.loss, {})
+    if panel in own and record.data.has_matched_sets:
+        raise BadInput(f"panel {panel}: matched sets have one time each, without survival curves; choose another panel")
     if not isinstance(record, Record) or panel not in own:
         losses = " or ".join(f"`solve --loss {loss}`" for loss, panels in PANELS_OF_LOSS.items() if panel in panels)
         raise BadInput(f"panel {panel}: requires a record of {losses}; choose another panel")
@@ -724,7 +726,12 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
 
 def _held_out_if_any(record: Record, data: Dataset | None) -> Any:
     """Return the held-out rows of the first two panels of a loss; None without data or if folds cannot be rebuilt."""
-    if data is None or record.loss not in PANELS_OF_LOSS or is_from_python(record.folds):
+    if (
+        data is None
+        or record.loss not in PANELS_OF_LOSS
+        or is_from_python(record.folds)
+        or record.data.has_matched_sets
+    ):
         return None
     return next(iter(PANELS_OF_LOSS[record.loss].values()))[0].from_record(record, data)
 

@@ -58,8 +58,10 @@ from sparsecv_mio.report.layout import mark_estimate
 from sparsecv_mio.report.time_pictures import (
     NO_WALD,
     NOT_CERTIFIED,
+    ONE_TIME,
     FittedHazards,
     HeldOutTimes,
+    describe_concordance,
     describe_fitted_hazards,
     describe_held_out_times,
     draw_baseline,
@@ -109,7 +111,7 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
         Section("How to verify it", _verify(record, name, file)),
         Section("Versions", (facts(*record.versions.items(), ("this report", versions()["sparsecv_mio"])),)),
     )
-    title = f"Best-subset {record.loss.target.model} regression of {record.data.target}"
+    title = f"Best-subset {record.wording.model} regression of {record.data.target}"
     return Document(title, _answer(record), (*body, *tail))
 
 
@@ -203,7 +205,7 @@ def _answer_of_search(record: Record) -> str:
         seen = f" (an estimate, perhaps {EITHER_SIDE})" if record.seen_folds else ""
         return f"{pair}: predicts {target} on held-out rows with a root mean squared error of {root}{seen}"
     error = mark_estimate(format_number(record.cv_error), record.estimate)
-    measures = f"{pair}: {record.loss.target.row_loss} of held-out rows {error}; {record.accuracy_line()}"
+    measures = f"{pair}: {record.wording.held_out_error} of held-out rows {error}; {record.accuracy_line()}"
     if record.classes is None:
         return measures
     return f"{measures}; the model predicts the probability that {target} is {record.classes.positive}"
@@ -284,13 +286,13 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
     """Return the sections of the best common subset that come before the data."""
     digits, ask, done = interval_digits([(record.lower, record.upper)]), record.request, record.status == "proved"
     root = "RMSE, the square root of the CV error", format_number(record.rmse)
-    null = None if record.null_error is None else (f"{record.null_name} alone", format_number(record.null_error))
+    null = None if record.null_error is None else (record.null_name, format_number(record.null_error))
     answer = facts(
         ("status", _status(record.status, record.gap)),
         ("models compared", record_tables.describe_model_space(record)),
         (f"{restrictions_of(record).unit_of_tau}s, tau", str(record.tau)),
         ("ridge weight, gamma", format_number(record.gamma)),
-        (f"CV error ({record.loss.target.cv_error}) of one subset for all folds",
+        (f"CV error ({record.wording.cv_error}) of one subset for all folds",
          format_number(record.cv_error, digits)),
         ("minimum CV error over all subsets, the same in every fold, of the requested sizes and gammas",
          f"in {format_interval(record.lower, record.upper, digits)} (certified)"),
@@ -343,7 +345,7 @@ def _status(status: str, gap: float) -> str:
 
 def _answer_facts(record: Record) -> Facts:
     """Return the reported pair, its error and the certified bounds."""
-    certificate, own, least, target = record.certificate, record.own_row, record.least, record.loss.target
+    certificate, own, least, target = record.certificate, record.own_row, record.least, record.wording
 
     def marked(value: float | None, text: Callable[[float], str] = format_number) -> str:
         return "" if value is None else mark_estimate(text(value), record.estimate)
@@ -374,7 +376,7 @@ def _answer_facts(record: Record) -> Facts:
         ("minimum CV error over the grid", ends),
         ("RMSE, the square root of the CV error", marked(record.rmse) if record.loss.is_quadratic else ""),
         ("classes", "" if classes is None else f"{classes.negative}, {classes.positive}; {predicted}"),
-        (f"{record.null_name} alone", "" if record.null_error is None else format_number(record.null_error)),
+        (record.null_name, "" if record.null_error is None else format_number(record.null_error)),
         *quality,
         ("MAE of held-out rows", marked(record.mae)),
         (target.explained, marked(record.r_squared, format_share)),
@@ -474,9 +476,10 @@ def _open_model_sentences(record: Record) -> list[str]:
         lines.append(f"Choice by {record.rule}: some {numbers} that the rule compares are not known precisely enough.")
     if record.classes is not None:
         lines.append("Accuracy, AUC, Brier score, ROC curve and calibration: they are reported without bounds.")
-    if record.loss.target.has_times:
+    if record.wording.has_times:
         words = "Concordance, survival curves, calibration and the check of proportional hazards: they are reported "
-        lines.append(f"{words}without bounds. The certificate is about the {record.loss.target.cv_error}.")
+        words = "Concordance: it is reported " if record.data.has_matched_sets else words
+        lines.append(f"{words}without bounds. The certificate is about the {record.wording.cv_error}.")
     return lines
 
 
@@ -533,7 +536,7 @@ def _pictures(record: Record) -> list[Picture]:
 
 def _class_blocks(record: Record, data: Dataset | None) -> tuple[list[Block], list[Block]]:
     """Return the ROC curve and the calibration plot of a logistic record, and the numbers of the calibration."""
-    if record.loss.target.has_times:
+    if record.wording.has_times:
         return _time_blocks(record, data)
     if record.classes is None:
         return [], []
@@ -571,10 +574,13 @@ def _class_blocks(record: Record, data: Dataset | None) -> tuple[list[Block], li
 
 def _time_blocks(record: Record, data: Dataset | None) -> tuple[list[Block], list[Block]]:
     """Return the pictures and the tables of a record with Cox loss."""
-    pictures, tables = list[Block](), list[Block]((Sentences((NO_WALD,)),))
+    pictures, tables = list[Block](), list[Block]((Sentences((NO_WALD.format(record.wording.ratio),)),))
     try:
         if data is None:
             raise BadInput("to include them, give the data of the record (--data)")
+        if record.data.has_matched_sets:
+            concordance = describe_concordance(HeldOutTimes.from_record(record, data))
+            return [], [concordance, Sentences((ONE_TIME,)), *tables]
         model = FittedHazards.from_record(record, data)
         words = f"Survival of a row with the mean of each feature, by the model of all rows. {NOT_CERTIFIED}"
         pictures.append(_picture("baseline", words, 4.1, draw_baseline, record, model))
@@ -582,7 +588,7 @@ def _time_blocks(record: Record, data: Dataset | None) -> tuple[list[Block], lis
             words = (
                 "Log hazard ratios over time, from scaled Schoenfeld residuals: with proportional hazards, each curve "
             )
-            words += f"is close to its dashed line, the coefficient of the model. {NOT_CERTIFIED}"
+            words += f"is close to its dashed line, its mean over all events. {NOT_CERTIFIED}"
             pictures.append(_picture("hazards", words, 4.1, draw_hazards, record, model))
         tables += describe_fitted_hazards(model)
         rows = HeldOutTimes.from_record(record, data)
@@ -596,12 +602,14 @@ def _time_blocks(record: Record, data: Dataset | None) -> tuple[list[Block], lis
     )
     words += "or high third of the log hazard ratios of the training rows, by the model that was fitted without this "
     groups = _picture("risk-groups", f"{words}row. {NOT_CERTIFIED}", 4.4, draw_risk_groups, record, rows)
+    tables = [*describe_held_out_times(rows), *tables]
+    if not rows.calibrate():
+        return [groups, *pictures], tables
     words = (
         "Survival of held-out rows, predicted and observed, in groups of similar predictions. The time is the median "
     )
     words += f"event time. {NOT_CERTIFIED}"
-    calibration = _picture("calibration", words, 4.6, draw_survival_calibration, record, rows)
-    return [groups, calibration, *pictures], [*describe_held_out_times(rows), *tables]
+    return [groups, _picture("calibration", words, 4.6, draw_survival_calibration, record, rows), *pictures], tables
 
 
 def _surface(record: PathRecord) -> tuple[Block, ...]:
@@ -623,7 +631,7 @@ def _coefficients(record: AnyRecord, data: Dataset | None) -> Picture:
     """Return the figure of the coefficients."""
     path = isinstance(record, PathRecord) or (data is not None and isinstance(record, Record))
     words = "Coefficients of the full-data best subsets, by tau" if path else "Coefficients of the model"
-    unit = record.loss.target.unit
+    unit = record.wording.unit
     if data is not None and unit:
         words += f", in {unit} per standard deviation of the feature."
     elif data is not None:
@@ -657,7 +665,7 @@ def _model(record: Record | FitRecord, data: Dataset | None) -> tuple[Block, ...
 def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None) -> ReportTable:
     """Return the table of the coefficients of a model, adjustment columns last."""
     adjusted, coefficients, where = adjustment_columns(record), record.coefficients, ""
-    heads, ratios = ratio_columns(record.loss, coefficients, data)
+    heads, ratios = ratio_columns(record.wording, coefficients, data)
     columns = {_coefficient_head(record): coefficients} | {
         head: {name: cells[at] for name, cells in ratios.items()} for at, head in enumerate(heads)
     }
@@ -676,7 +684,7 @@ def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None
         where = f", tau = {record.refit.tau}, gamma = {format_number(record.refit.gamma)}"
     names = sorted(coefficients, key=lambda name: name in adjusted)
     rows = [(name, *(column[name] for column in columns.values())) for name in names]
-    if record.loss.target.has_intercept:
+    if record.wording.has_intercept:
         rows.append(("(intercept)", record.intercept, *[""] * (len(columns) - 1)))
     caption = f"Model refitted on all rows{where}.{_sign_note(record)}"
     return report_table(caption, (restrictions_of(record).unit_of_tau, *columns), rows, words=1)
@@ -684,7 +692,7 @@ def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None
 
 def _coefficient_head(record: Record | FitRecord | CommonRecord) -> str:
     """Return the unit of the coefficients."""
-    unit = record.loss.target.unit or f"units of {record.data.target}"
+    unit = record.wording.unit or f"units of {record.data.target}"
     return f"coefficient, in {unit} per unit of the {restrictions_of(record).unit_of_tau}"
 
 
@@ -879,7 +887,7 @@ def _path_sections(record: PathRecord, data: Dataset | None) -> list[Section]:
          row.proved, row.support) for row in record.path
     ]  # fmt: skip
     heads = ("tau", "gamma", "objective", "lower", "certified", "features")
-    caption = f"Objective: {record.loss.target.losses} on the training rows plus the penalty."
+    caption = f"Objective: {record.wording.losses} on the training rows plus the penalty."
     return [
         Section("What is certified, and what is not", tuple(stated)),
         Section("Picture", (*_surface(record), _coefficients(record, data), *_sentences(factor_lines(record)))),

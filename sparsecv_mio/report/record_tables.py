@@ -82,10 +82,12 @@ def print_answer(
         Data of the record, for odds and rate ratios per standard deviation and for the dispersion of counts.
     """
     _print_pair(console, record)
-    say(console, record_words.data_line(record, data), *restriction_lines(record), *_error_lines(record))
+    lines = record_words.data_line(record, data), *record_words.event_lines(record, data), *restriction_lines(record)
+    say(console, *lines, *_error_lines(record))
     if held_out is not None:
         of = "" if record.average is None else " of the pair"
-        say(console, f"held-out predictions{of} in the file: {error_line(held_out)}")
+        of_fold = "" if record.wording.is_sum_over_rows else ", each pair in one fold"
+        say(console, f"held-out predictions{of} in the file: {error_line(held_out)}{of_fold}")
     if record.nested is not None:
         say(console, *nested_lines(record, record.nested))
     _print_coefficients(console, record, full, data)
@@ -214,7 +216,7 @@ def _error_lines(record: records.Record) -> list[str]:
     own, spread = record.own_row, ""
     if own is not None and own.standard_error is not None and not _is_undefined(record):
         spread = f", standard error {mark_estimate(format_number(own.standard_error, 3), record.estimate)}"
-    lines = [f"CV error {error} ({record.loss.target.cv_error}{spread}); on held-out rows {record.accuracy_line()}"]
+    lines = [f"CV error {error} ({record.wording.cv_error}{spread}); on held-out rows {record.accuracy_line()}"]
     if record.classes is not None:
         lines.append(
             "of these measures, only the log loss is certified; the model predicts the probability of "
@@ -297,7 +299,11 @@ def error_line(found: accuracy.Quality) -> str:
         explained = f"share of the deviance explained {known(found.explained, format_share)}"
         return f"half deviance {format_number(found.half_deviance)}, MAE {format_number(found.mae)}, {explained}"
     if isinstance(found, accuracy.TimeQuality):
-        return f"concordance {known(found.concordance, '{:.4f}'.format)} ({found.pairs:,.0f} pairs of rows)"
+        loss = (
+            "" if math.isnan(found.loss) else f"negative log partial likelihood {format_number(found.loss)} per event, "
+        )
+        loss += "" if math.isnan(found.loss) else f"{records.gain_in_words(found.loss, found.null_loss)}, "
+        return f"{loss}concordance {known(found.concordance, '{:.4f}'.format)} ({found.pairs:,.0f} pairs of rows)"
     explained = known(found.r_squared, format_share)
     return f"RMSE {format_number(found.rmse)}, MAE {format_number(found.mae)}, R^2 {explained}"
 
@@ -312,7 +318,8 @@ def error_lines(record: OneModelRecord, found: accuracy.Quality, null: float | N
     """
     is_weighted = record.data.weights or record.data.class_weight
     alike = " (without weights: every row counts the same here)" if is_weighted else ""
-    of_null = "" if null is None else f", {record.null_name} of these rows {format_number(null)}"
+    has_null = null is not None and not isinstance(found, accuracy.TimeQuality)  # times name it with their gain
+    of_null = f", {record.null_name} of these rows {format_number(null or 0.0)}" if has_null else ""
     lines = [f"errors: {error_line(found)}{of_null}{alike}"]
     if isinstance(record, fit_records.FitRecord):
         return lines
@@ -323,7 +330,7 @@ def error_lines(record: OneModelRecord, found: accuracy.Quality, null: float | N
         root = mark_estimate(format_number(record.rmse), is_estimate)
         words, more = f"RMSE {root}, the square root of the CV error {error}{of_pair}", ""
     else:
-        words = f"{record.loss.target.row_loss} {mark_estimate(error, is_estimate)}{of_pair}"
+        words = f"{record.wording.held_out_error} {mark_estimate(error, is_estimate)}{of_pair}"
         more = f", {record.accuracy_line()}" if isinstance(record, records.Record) else ""
         if more and getattr(found, "threshold", None) is not None:
             more += "; this accuracy is at threshold 0.5"
@@ -368,11 +375,17 @@ def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
     if nested.optimism is not None:
         much = f"{abs(nested.optimism):.1f}% {'smaller' if nested.optimism < 0.0 else 'larger'}"
         lines.append(f"the nested CV error is {much} than the CV error of this pair, {format_number(record.cv_error)}")
+    if nested.null_error is not None:
+        lines[0] += f"; {records.gain_in_words(nested.error, nested.null_error, '', nested.gain_error)}"
+        lines.append(
+            f"this pair in its own {record.folds.k:,} folds: {record.accuracy_line()}; compare the gains, since errors "
+            "grow with the number of folds"
+        )
     if (quality := nested.classes) is not None:
         auc = "" if quality.auc is None else f", AUC {quality.auc:.3f}"
         measures = f"accuracy {100.0 * quality.accuracy:.1f}%{auc}, Brier score {quality.brier:.4f}"
         ends = format_interval(quality.lower, quality.upper)
-        sums = f"computed up to rounding, the mean {record.loss.target.row_loss} of these models on these rows"
+        sums = f"computed up to rounding, the mean {record.wording.row_loss} of these models on these rows"
         lines.append(f"in the outer folds: {measures}; {sums} is in {ends}")
     return lines
 
@@ -470,7 +483,7 @@ def print_model(
     """
     model, adjusted = model or record, adjustment_columns(record)
     coefficients: dict[str, float] = model.coefficients
-    heads, ratios = ratio_columns(record.loss, coefficients, data)
+    heads, ratios = ratio_columns(record.wording, coefficients, data)
     features, empty = [name for name in coefficients if name not in adjusted], [""] * len(heads)
     shown = features if full else _largest_effects(features, coefficients, data)
 
@@ -481,7 +494,8 @@ def print_model(
     if adjusted:
         rows += [("adjusted for", "", *empty), *map(line, adjusted)]
         styles += ["dim", *[""] * len(adjusted)]
-    rows, styles = [*rows, ("(intercept)", model.intercept, *empty)], [*styles, "dim"]
+    if record.wording.has_intercept:
+        rows, styles = [*rows, ("(intercept)", model.intercept, *empty)], [*styles, "dim"]
     unit = restrictions_of(record).unit_of_tau
     layout.print_table(console, (unit, "coefficient", *heads), rows, text=(unit,), styles=styles)
     smaller = "with smaller effects per standard deviation" if data is not None else "with smaller values"

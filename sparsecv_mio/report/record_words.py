@@ -223,6 +223,35 @@ def data_line(record: Record | CommonRecord, data: Dataset | None = None) -> str
     return f"{rows}; {features}{adjusted}; {describe_folds(record.folds)}"
 
 
+def event_lines(record: Any, data: Dataset | None = None) -> list[str]:
+    """Return a line on the events of survival times, their definition, censoring, ties, entry times and strata.
+
+    Parameters
+    ----------
+    data : Dataset, optional
+        Data of the record, for the number of strata.
+    """
+    about, limits = record.data, restrictions_of(record)
+    if about.n_events is None:
+        return []
+    column, _, value = about.event.rpartition("=")
+    events = f"{about.n_events:,} events ({quoted_name(column or value)}{f' = {value}' if column else ''})"
+    if about.has_matched_sets:
+        sets = f"matched sets ({quoted_name(about.strata)}), each with one case and equal times"
+        return [f"{events}; {sets}: conditional logistic regression"]
+    n_terms = max(limits.n_selectable_features(about.p), 1)
+    n_strata = "" if data is None or data.survival is None or data.survival.stratum is None else (
+        f"{data.survival.stratum.max() + 1:,} ")  # fmt: skip
+    parts = [
+        f"{events}, {100.0 * (1.0 - about.n_events / about.n):.0f}% of the rows censored",
+        f"{about.n_events / n_terms:.1f} events per candidate {limits.unit_of_tau}",
+        f"ties by {about.ties.capitalize()}",
+        about.entry and f"delayed entry ({quoted_name(about.entry)})",
+        about.strata and f"{n_strata}strata ({quoted_name(about.strata)})",
+    ]  # fmt: skip
+    return ["; ".join(filter(None, parts))]
+
+
 def count_groups(folds: FoldInfo, data: Dataset | None) -> tuple[str, int] | None:
     """Return the column and the number of the groups that folds keep together; None without groups or data.
 
@@ -283,8 +312,8 @@ def stability_lines(record: Record, data: Dataset | None = None) -> list[str]:
         Data of the record, for the name of a fold that the user numbered.
     """
     lines, stable = selection_lines(record), record.stability
-    if is_in_time_order(record) and record.request.stability is None:
-        return lines
+    if not record.wording.is_sum_over_rows or (is_in_time_order(record) and record.request.stability is None):
+        return lines  # without losses of single rows, a fold has no influence on them
     return [*lines, _no_change(record) if stable is None else _change(record, stable, data)]
 
 
@@ -297,8 +326,6 @@ def _no_change(record: Record) -> str:
     }
     if own := {name: option for name, (option, rows) in within.items() if rows == Within.FOLDS}:
         why = f"because each fold has its own {' and '.join(own)} ({' and '.join(own.values())})"
-    elif not record.loss.target.is_sum_over_rows:
-        why = f"because single rows have no loss with loss {record.loss}"
     elif has_unknown_fold(record):
         why = "because not every fold has a model with a finite held-out loss"
     elif record.status != "proved":
@@ -310,7 +337,7 @@ def _no_change(record: Record) -> str:
 
 def common_stability(record: CommonRecord) -> str:
     """Return a note that records of common subsets have no stability of the choice, and an alternative."""
-    losses = record.loss.target.losses
+    losses = record.wording.losses
     return (
         f"stability: all {record.folds.k:,} folds have these features by definition (--criterion common); for the "
         f"influence of each fold on the {losses}, use --criterion folds"
@@ -344,7 +371,7 @@ def is_in_time_order(record: Record) -> bool:
 def _change(record: Record, stable: Stability, data: Dataset | None) -> str:
     """Return a line on the fold that changes the losses of rows most when it is held out."""
     value = mark_estimate(format_number(stable.instability, 4), stable.estimate)
-    losses, loss = record.loss.target.losses, record.loss.target.row_loss
+    losses, loss = record.wording.losses, record.wording.row_loss
     share = f" ({100.0 * stable.instability / record.cv_error:.0f}% of the CV error)" if record.cv_error > 0.0 else ""
     ends = f"; this change is certified in {format_interval(stable.instability_lower, stable.instability_upper, 4)}"
     if stable.instability == 0.0 and not stable.estimate:
@@ -703,9 +730,8 @@ def _tau_hint(record: Record) -> str:
     taus, best = record.request.taus, record.certificate.tau
     least, most, limits = min(taus), max(taus), record.request.restrictions or NONE
     from_0 = f"--tau 0:{most}"
-    if least > 0 and record.r_squared is not None and record.r_squared < 0.0:
-        null = "R^2 is below 0, so the mean of the target" if record.loss.is_quadratic else "a model without features"
-        return f"{null} {NULL_IS_BETTER}: {from_0} includes it"
+    if least > 0 and (null := _compare_with_null_model(record)):
+        return f"{null}: {from_0} includes it"
     if least == most:
         return ""
     held_out = -(-record.data.n // max(record.folds.k, 2))
@@ -725,6 +751,16 @@ def _tau_hint(record: Record) -> str:
     if best == least > 0:
         return f"{edge} is the smallest of the grid; try --tau {least // 2}:{most}"
     return ""
+
+
+def _compare_with_null_model(record: Record) -> str:
+    """Return that the model without features may be better, or within one standard error; empty otherwise."""
+    null = "R^2 is below 0, so the mean of the target" if record.loss.is_quadratic else "a model without features"
+    if record.r_squared is not None and record.r_squared < 0.0:
+        return f"{null} {NULL_IS_BETTER}"
+    if record.gain_error is None or (record.null_error or 0.0) - record.cv_error > record.gain_error:
+        return ""
+    return f"{null} {NULL_IS_BETTER}, since the gain over it is at most one standard error"
 
 
 def estimate_line(decided: int, folds: int, side: str = "") -> str:

@@ -32,7 +32,7 @@ from sparsecv_mio.problem.survival_curves import (
 from sparsecv_mio.report import figures
 from sparsecv_mio.report.class_pictures import format_rows
 from sparsecv_mio.report.coefficients import spreads
-from sparsecv_mio.report.document import Block, ReportTable, report_table
+from sparsecv_mio.report.document import Block, ReportTable, Sentences, report_table
 from sparsecv_mio.report.layout import cell
 from sparsecv_mio.search.answer.fold_models import predictors_by_fold
 
@@ -43,8 +43,14 @@ RISK_GROUPS = ("low risk", "medium risk", "high risk")
 COLOURS = (figures.LOWER, figures.INK, figures.UPPER)  # of the risk groups
 MOST_CURVES = 6  # maximum number of strata, or of features, with a curve
 NO_WALD = (
-    "Confidence intervals and p values of the hazard ratios are not given: Wald intervals ignore that the same rows "
+    "Confidence intervals and p values of the {}s are not given: Wald intervals ignore that the same rows "
     "chose the features and that the penalty shrinks the coefficients, so they would be too narrow."
+)
+ONE_TIME = (
+    "Matched sets have one time each: survival curves, calibration and the check of proportional hazards do not apply."
+)
+WHOLE_STRATA = (
+    "Calibration is not shown: each fold holds out whole strata, whose baseline hazard is not known without their rows."
 )
 NOT_CERTIFIED = "Certified is the cross-validated partial likelihood, not this picture."
 
@@ -140,8 +146,13 @@ class HeldOutTimes:
         return kaplan_meier(self.data.y[rows], self.times.is_event[rows], entry, self.weights[rows])
 
     def calibrate(self) -> list[CalibrationGroup]:
-        """Return two to five groups of similar predicted survival at `moment`, the smallest first."""
+        """Return two to five groups of similar predicted survival at `moment`, the smallest first.
+
+        There is no group if no row has a predicted survival, because each fold holds out whole strata.
+        """
         known = np.flatnonzero(np.isfinite(self.survival))
+        if not known.size:
+            return []
         n_events = float(self.weights @ self.times.is_event)
         n_groups = int(np.clip(n_events // 20, 2, 5))
         cuts = np.unique(np.quantile(self.survival[known], np.arange(1, n_groups) / n_groups))
@@ -224,7 +235,10 @@ def draw_risk_groups(record: Record, rows: HeldOutTimes, ax: Axes | None = None)
 
 def draw_survival_calibration(record: Record, rows: HeldOutTimes, ax: Axes | None = None) -> Axes:
     """Draw observed against predicted survival of groups of held-out rows, at the median event time."""
-    ax, points = figures.prepare_axes(ax, (4.8, 4.6)), np.array(rows.calibrate())
+    ax, points = (
+        figures.prepare_axes(ax, (4.8, 4.6)),
+        np.array(rows.calibrate()).reshape(-1, len(CalibrationGroup._fields)),
+    )
     predicted, observed = points[:, 1], points[:, 2]
     ends = np.abs(points[:, 3:].T - observed)
     ax.plot([0.0, 1.0], [0.0, 1.0], color=figures.FAINT, linewidth=1.0, linestyle=(0, (4, 3)), label="as predicted")
@@ -256,9 +270,11 @@ def draw_hazards(record: Record, model: FittedHazards, ax: Axes | None = None) -
     share = np.full(width, 1.0 / width)
     labels = dict(zip(shown, figures.shorten_names([model.names[place] for place in shown]), strict=True))
     for place, label in labels.items():
+        mean = float(check.effects[:, place].mean() * model.units[place])
         smooth = np.convolve(check.effects[:, place] * model.units[place], share, "valid")
         label = f"{label}, p = {format_number(float(check.p_value[place]), 2)}"
-        ax.plot(np.convolve(check.time, share, "valid"), smooth, linewidth=1.6, label=label)
+        (line,) = ax.plot(np.convolve(check.time, share, "valid"), smooth, linewidth=1.6, label=label)
+        ax.axhline(mean, color=line.get_color(), linewidth=1.0, linestyle=(0, (4, 3)))
     ax.set(xlabel=figures.shorten_names([record.data.target])[0], ylabel="log hazard ratio per standard deviation")
     figures.write_title(ax, "log hazard ratios over time, means of a third of the events")
     figures.draw_outer_legend(ax)
@@ -288,16 +304,24 @@ def _estimate(record: Record) -> str:
 
 def describe_held_out_times(rows: HeldOutTimes) -> list[Block]:
     """Return the tables on held-out rows: concordance and calibration."""
-    found, points = rows.concordance, rows.calibrate()
-    words = "Harrell's concordance of held-out rows: pairs are compared within a fold and a stratum only, because the "
-    words += "models of different folds have different baselines. It is not certified, since it depends on ranks only."
-    value = "undefined: no two rows of a fold can be compared" if math.isnan(found.concordance) else ""
-    measure = ("concordance", value or f"{found.concordance:.4f}"), ("pairs compared", f"{found.pairs:,.0f}")
+    points = rows.calibrate()
+    if not points:
+        return [describe_concordance(rows), Sentences((WHOLE_STRATA,))]
     caption = f"Calibration of held-out rows at the median event time, {format_number(rows.moment, 4)}, in groups of "
     caption += "similar predictions: survival predicted and by Kaplan-Meier with 95% limits. It is not certified."
     lines = [(format_rows(point.rows), *(_share(part) for part in point[1:])) for point in points]
     heads = ("rows", "mean predicted survival", "observed survival", "95% from", "to")
-    return [report_table(words, ("measure", "value"), measure, words=1), report_table(caption, heads, lines)]
+    return [describe_concordance(rows), report_table(caption, heads, lines)]
+
+
+def describe_concordance(rows: HeldOutTimes) -> ReportTable:
+    """Return the table on the concordance of held-out rows."""
+    found = rows.concordance
+    words = "Harrell's concordance of held-out rows: pairs are compared within a fold and a stratum only, because the "
+    words += "models of different folds have different baselines. It is not certified, since it depends on ranks only."
+    value = "undefined: no two rows of a fold can be compared" if math.isnan(found.concordance) else ""
+    measure = ("concordance", value or f"{found.concordance:.4f}"), ("pairs compared", f"{found.pairs:,.0f}")
+    return report_table(words, ("measure", "value"), measure, words=1)
 
 
 def describe_fitted_hazards(model: FittedHazards) -> list[Block]:

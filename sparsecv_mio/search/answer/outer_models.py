@@ -20,7 +20,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import OutOfTime
-from sparsecv_mio.problem.glm_objective import weighted_losses
+from sparsecv_mio.problem.glm_objective import compare_with_null_model, weighted_losses
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.answer.result import fold_info
@@ -173,14 +173,20 @@ def summarise_outer_folds(record: Record, outer: FoldPlan, done: list[OuterFold]
     weights = np.array([dataset.weight_of(outer.scored_rows(model.fold)) for model in models])
     errors = np.array([model.error for model in models])
     error = float(np.average(errors, weights=weights))
-    chosen = record.cv_error
+    chosen, is_comparable = record.cv_error, record.loss.target.is_sum_over_rows
+    null, gain_error = None, None
+    if not is_comparable:
+        folds = [model.fold for model in models]
+        null, gain_error = compare_with_null_model(dataset, record.loss, outer, errors * weights, folds)
     return Nested(
         outer=fold_info(outer),
         error=error,
         standard_error=standard_error(errors * weights, weights) if len(done) > 1 else None,
-        optimism=100.0 * (error / chosen - 1.0) if 0.0 < chosen < math.inf else None,
+        optimism=100.0 * (error / chosen - 1.0) if is_comparable and 0.0 < chosen < math.inf else None,
         folds=models,
         classes=None if record.classes is None else _outer_classes(dataset, outer, done, weights),
+        null_error=null,
+        gain_error=gain_error,
     )
 
 

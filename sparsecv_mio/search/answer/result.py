@@ -36,7 +36,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.model_space import text_of_gammas, text_of_taus
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
-from sparsecv_mio.problem.glm_objective import explained_share, null_error_of_folds
+from sparsecv_mio.problem.glm_objective import compare_with_null_model, explained_share, null_error_of_folds
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
@@ -607,13 +607,16 @@ def build_record(snapshot: Snapshot) -> Record:
     proved = closed and not snapshot.doubts
     of_grid = reported.grid_numbers(table)
     answer = of_grid if at == reported.pair else reported.pair_numbers(*at)
-    error, null = answer["cv_error"], null_error_of_folds(data.dataset, data.loss, reported.folds)
+    error, more, chosen = answer["cv_error"], dict[str, Any](), reported.chosen_folds(*at)
+    if data.loss.target.is_sum_over_rows:
+        null = null_error_of_folds(data.dataset, data.loss, reported.folds)
+    else:
+        null, more["gain_error"] = compare_with_null_model(data.dataset, data.loss, reported.folds, chosen.error)
     whole = proved or request.method_used == Method.DESCENT  # a descent states nothing about parts of a grid
     region = None if request.method_used == Method.DESCENT else reported.region(reported.gap)
     fitted = replace(cell, support=data.support_of(fit.support))
     stability = stability_of_model(context, reported.cells, at, fitted, fit.proved, weighed, snapshot.changes)
     notes = [*data.warnings, *untimely, overflow, *(f"{DOUBTFUL} ({x})" for x in snapshot.doubts[:1])]
-    more: dict[str, Any] = {}
     if at != reported.pair:
         more |= {"least": Least(**of_grid), "least_folds": reported.chosen_folds(*reported.pair)}
     if not whole:
@@ -630,7 +633,7 @@ def build_record(snapshot: Snapshot) -> Record:
         one_se=rule,
         refit=Refit(fit.gamma, fit.tau, fit.objective, fit.lower, fit.upper, fit.proved),
         table=table,
-        chosen_folds=reported.chosen_folds(*at),
+        chosen_folds=chosen,
         work=replace(snapshot.work, seconds=deadline.seconds),
         folds=fold_info(reported.folds),
         request=request,

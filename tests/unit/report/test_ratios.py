@@ -48,14 +48,14 @@ def asked(kind: str) -> tuple[sc.Dataset, dict[str, Any]]:
 
 def test_ratios_are_per_unit_and_per_standard_deviation() -> None:
     data = sc.Dataset.from_arrays([[0.0, 0.0], [4.0, 8.0]], [0.0, 1.0], ["a", "b"])
-    heads, cells = ratio_columns(Loss.LOGISTIC, {"a": 0.5, "b": -0.25}, data)
+    heads, cells = ratio_columns(Loss.LOGISTIC.target, {"a": 0.5, "b": -0.25}, data)
     assert heads == ["odds ratio per unit", "odds ratio per standard deviation"]
     spread = math.sqrt(8.0)  # divisor n - 1, as in `inspect`
     assert cells == {
         "a": ["1.649", f"{math.exp(0.5 * spread):.4g}"], "b": ["0.7788", f"{math.exp(-0.5 * spread):.4g}"]
     }  # fmt: skip
-    assert ratio_columns(Loss.POISSON, {"a": 0.5}, None) == (["rate ratio per unit"], {"a": ["1.649"]})
-    assert ratio_columns(Loss.SQUARED, {"a": 0.5}, data) == ([], {})
+    assert ratio_columns(Loss.POISSON.target, {"a": 0.5}, None) == (["rate ratio per unit"], {"a": ["1.649"]})
+    assert ratio_columns(Loss.SQUARED.target, {"a": 0.5}, data) == ([], {})
 
 
 def test_levels_of_a_factor_have_no_ratio_per_standard_deviation() -> None:
@@ -63,7 +63,7 @@ def test_levels_of_a_factor_have_no_ratio_per_standard_deviation() -> None:
     y = np.asarray(level - 1.0 + X[:, 0] + 0.5 * RNG.normal(size=60) > 0.0, dtype=float)
     data = sc.Dataset.from_arrays(np.column_stack([np.eye(3)[level], X[:, 0]]), y, names)
     how: dict[str, Any] = {"gammas": [0.1], "taus": [2], "count": "factors", "loss": "logistic"}
-    _, cells = ratio_columns(Loss.LOGISTIC, {"city=a": 0.5, "x": 0.5}, data)
+    _, cells = ratio_columns(Loss.LOGISTIC.target, {"city=a": 0.5, "x": 0.5}, data)
     assert cells["city=a"] == ["1.649", ""] and cells["x"][1]
     record, path = sc.solve(data, folds=4, threads=1, **how), sc.best_subsets(data, **how)
     assert set(record.support) == set(names)
@@ -81,7 +81,7 @@ def test_separated_classes_are_stated() -> None:
         line = "the terms of this model separate the two classes: the odds ratios are finite only because of the ridge"
         assert any(line in one for one in scatter_lines(record, record, data)) == is_separated
         assert (line[:50].capitalize() in make_publication(record, data).results) == is_separated
-    assert ratio_columns(Loss.LOGISTIC, {"a": 63.0}, None)[1] == {"a": [">1e6"]}
+    assert ratio_columns(Loss.LOGISTIC.target, {"a": 63.0}, None)[1] == {"a": [">1e6"]}
 
 
 @pytest.mark.parametrize("kind", WORDS)

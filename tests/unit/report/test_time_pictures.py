@@ -129,13 +129,17 @@ def test_pages_and_panels() -> None:
         title = draw_panel(solved(True), panel, DATA).axes[0].get_title(loc="left")
         assert title == draw(solved(True), make.from_record(solved(True), DATA)).get_title(loc="left")
     text = report_text(solved(True), "md", "R", DATA, "D")
-    assert NO_WALD in text and "(intercept)" not in text and "hazard ratio per standard deviation" in text
+    assert (
+        NO_WALD.format("hazard ratio") in text
+        and "(intercept)" not in text
+        and "hazard ratio per standard deviation" in text
+    )
     assert (
         "| time | hospital a | hospital b | hospital c |" in text and "Harrell's concordance of held-out rows" in text
     )
     assert "Check of proportional hazards" in text and "Concordance, survival curves, calibration" in text
     without = report_text(solved(), "md", "R", None, "D")
-    assert NO_WALD in without and "to include them, give the data of the record" in without
+    assert NO_WALD.format("hazard ratio") in without and "to include them, give the data of the record" in without
     titles = [ax.get_title(loc="left") for ax in figure_of(solved(), DATA).axes]
     assert {"Kaplan-Meier curves of held-out rows", "calibration of held-out rows"} <= set(titles)
     assert "|  | all rows |" not in text and list(FittedHazards.from_record(solved(), DATA).baselines) == ["all rows"]

@@ -180,7 +180,7 @@ def test_predictions_need_no_trials_and_errors_do(record: Record, tmp_path: Path
     trials, chances = by_trial(frame), record.predict(frame[FEATURES])
     loss = log_loss(trials["y"], chances[trials["case"]])
     assert f"errors: log loss {loss:.6g}" in "".join(said["all"]) and "training errors" in "".join(said["all"])
-    assert "no errors are computed: the file has no column 'n' (numbers of trials)" in "".join(said["successes"])
+    assert "no errors are computed: the file has no column 'n' (trials)" in "".join(said["successes"])
     assert "errors" not in "".join(said["new"])
 
 
