@@ -80,8 +80,6 @@ def check_settings(given: Mapping[str, Any]) -> None:
         if value is not None:
             _check_kind(name, value)
     check_estimator_name(str(given["estimator"]))
-    if _loss_name(given) == Loss.COX:
-        raise BadInput("loss: plans do not support 'cox'; use the command solve")
     match_keyword(given.get("refit", "all"), REFITS, "refit")
     if given.get("test") is not None:
         check_share(given["test"])

@@ -43,6 +43,7 @@ from sparsecv_mio.batch.peers import BY_LABELS, PEER_PACKAGES, Fitted, RawModel,
 from sparsecv_mio.batch.sources import design_covariance, make_coefficients, signal_variance
 from sparsecv_mio.batch.task_folder import TaskOutcome
 from sparsecv_mio.certificate.accuracy import class_quality
+from sparsecv_mio.certificate.concordance import assess_times
 from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.certificate.predicting import expand_coefficients, probabilities
 from sparsecv_mio.certificate.records import PathRow, Record
@@ -52,10 +53,10 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.loss_targets import prepare_for_loss
 from sparsecv_mio.declared_options import LASTING
-from sparsecv_mio.errors import BadInput, SparseCVError, match_keyword
+from sparsecv_mio.errors import BadInput, SparseCVError, match_keyword, parse_keyword
 from sparsecv_mio.parallel import call_periodically
 from sparsecv_mio.problem.row_losses import row_loss
-from sparsecv_mio.targets import DEFAULT_LOSS, Loss
+from sparsecv_mio.targets import DEFAULT_LOSS, Loss, TargetColumns, Ties
 from sparsecv_mio.words import Encode
 
 if TYPE_CHECKING:
@@ -113,7 +114,10 @@ def _adapt_to_loss(task: Task, data: Dataset) -> Dataset:
         raise BadInput(
             f'target {data.target!r} has text values ({named}); give loss = "logistic", or encode = "onehot"'
         )
-    return prepare_for_loss(data, task.loss, task.settings.get("positive"), columns=task.target_columns)
+    ties = parse_keyword(Ties, task.settings.get("ties", Ties.EFRON), "ties")
+    return prepare_for_loss(
+        data, task.loss, task.settings.get("positive"), columns=task.target_columns, ties=ties
+    )  # fmt: skip
 
 
 def task_folds(task: Task, rows: Dataset) -> FoldPlan:
@@ -177,7 +181,8 @@ def summarise_record(record: Record, data: Dataset, seconds: float, held_out: Fo
     """
     parts = [
         (record, ("status", "cv_error", "lower", "upper", "gap", "tau", "gamma")), (record.work, ("mios", "nodes")),
-        (record.classes, ("null_error", "accuracy", "auc", "brier")), (record.counts, ("null_error",)),
+        (None if record.null_error is None else record, ("null_error",)),
+        (record.classes, ("accuracy", "auc", "brier")),
     ]  # fmt: skip
     numbers = {name: getattr(part, name) for part, names in parts if part is not None for name in names}
     model = _make_raw_model(record.predictor, data) if held_out is None else _on_training_rows(record, data, held_out)
@@ -241,7 +246,7 @@ def _fit_simplest(record: Record, data: Dataset, options: SearchOptions, cpu_lim
     from sparsecv_mio.fits.best_subsets import best_subsets
 
     gamma, tau = simplest_pair(record)
-    shared = ("scale", "intercept", "restrictions", "loss", "positive", "class_weight", "exposure", "offset", "trials")
+    shared = ("scale", "intercept", "restrictions", "loss", "positive", "class_weight", "ties", *TargetColumns._fields)
     how = {name: getattr(options, name) for name in shared}
     with processor_limit(cpu_limit) as stop:
         path_record = best_subsets(data, gammas=[gamma], taus=[tau], stop=stop, threads=1, **how)
@@ -435,6 +440,8 @@ def _test_errors(task: Task, rows: TaskRows, fitted: RawModel) -> dict[str, Any]
     errors: dict[str, Any] = {"features": int(np.count_nonzero(beta))}
     if rows.test is not None:
         predictors = rows.test.X @ beta + fitted.intercept
+        if task.loss.target.has_times:
+            return errors | _errors_of_times(rows.train, rows.test, beta)
         errors |= _errors_of_rows(task.loss, rows.train, rows.test, predictors)
         if task.loss.target.has_classes:
             quality = class_quality(
@@ -454,6 +461,25 @@ def _errors_of_rows(loss: Loss, train: Dataset, test: Dataset, predictors: Float
     fits = (predictors, np.full(test.n, null))
     error, null_error = (float(np.mean(v * by_row.losses(signs * fit, y))) for fit in fits)
     return {"test_error": error, "test_r_squared": 1.0 - error / null_error if null_error > 0.0 else float("nan")}
+
+
+def _errors_of_times(train: Dataset, test: Dataset, beta: FloatArray) -> dict[str, float]:
+    """Return the held-out partial likelihood per event of test rows, the share explained, and the concordance.
+
+    The partial likelihood of test rows is that of all rows minus that of the training rows, as in cross-validation.
+    """
+    from sparsecv_mio.problem.cox import partial_loss  # other losses do not need this import
+
+    both, n_events = train.join_rows(test), test.weight_of(slice(0, test.n))
+    if n_events == 0.0:
+        return {}
+    error, null_error = (
+        (partial_loss(both, both.X @ slopes) - partial_loss(train, train.X @ slopes)) / n_events
+        for slopes in (beta, np.zeros(len(beta)))
+    )
+    explained = 1.0 - error / null_error if null_error > 0.0 else float("nan")
+    concordance = assess_times(test, test.X @ beta).concordance
+    return {"test_error": error, "test_r_squared": explained, "test_concordance": concordance}
 
 
 def _against_truth(spec: dict[str, Any], beta: FloatArray, intercept: float) -> dict[str, float]:
@@ -493,7 +519,8 @@ def check_with_data(tasks: Iterable[Task]) -> None:
         if data != latest:
             latest, plans = data, {}
         try:
-            key = (settings.get("test"), str(settings["folds"]), task.loss, settings.get("positive"))
+            means = (settings.get("positive"), task.target_columns, settings.get("ties"))
+            key = (settings.get("test"), str(settings["folds"]), task.loss, *means)
             if key not in plans:
                 rows = task_rows(task).train
                 plans[key] = rows, task_folds(task, rows)

@@ -326,7 +326,7 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
 SMALLER = re.compile(
     r"(.*_)?error|(.*_)?brier|seconds|relative_risk|relative_test_error|mae|gap|mios|nodes|upper"
 )  # values that are better if they are smaller
-LARGER = re.compile(r"f1|variance_explained|test_r_squared|lower|(.*_)?(accuracy|auc)")
+LARGER = re.compile(r"f1|variance_explained|test_r_squared|lower|(.*_)?(accuracy|auc|concordance)")
 MISSING = "-"
 UNCERTAIN = ("status", "estimate")  # columns that state whether a run was certified
 OF_LOSS = re.compile(r"(.*_)?(cv|test)_error|null_error")

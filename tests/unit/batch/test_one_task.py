@@ -19,8 +19,11 @@ from sparsecv_mio.batch.run_tables import read_table, relative, settings_columns
 from sparsecv_mio.certificate import verify as verify_module
 from sparsecv_mio.certificate.accuracy import class_quality, count_quality
 from sparsecv_mio.certificate.checked_fields import VerifyReport
+from sparsecv_mio.certificate.concordance import assess_times
 from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.cox_objective import terms_of
 
 PLAN = {
     "data": [{"design": "toeplitz", "n": 24, "p": 4, "support": 2, "snr": 5.0, "beta": ["even", "weak"]}],
@@ -273,3 +276,46 @@ def test_counts_with_exposures(tmp_path: Path) -> None:
         make_tasks({"data": data, "vary": {**how, "estimator": "omp"}})
     with pytest.raises(BadInput, match="exposure days: requires loss poisson, not squared"):
         make_tasks({"data": data, "vary": {**how, "loss": "squared"}})
+
+
+def total_partial_loss(data: Dataset, beta: Any) -> float:
+    return terms_of(data, np.arange(data.n)).loss(data.X @ beta, 9.0)[0]
+
+
+def test_survival_times(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame(rng.normal(size=(90, 3)), columns=list("abc"))
+    frame["days"] = np.ceil(9.0 * rng.exponential(size=90) * np.exp(-frame["a"]))
+    frame = frame.assign(status=1 + (rng.random(90) < 0.7), centre=np.arange(90) % 2)
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    data = [{"file": str(tmp_path / "d.csv"), "target": "days"}]
+    how = {"folds": "4", "gamma": "0.1", "tau": "1:2", "test": 0.3, "loss": "cox", "event": "status=2"}
+    how |= {"strata": "centre", "estimator": "sparsecv", "one_se": "both"}
+    tasks = make_tasks({"data": data, "vary": {**how, "ties": ["efron", "Breslow"]}})
+    check_with_data(tasks)
+    folder = BatchFolder(tmp_path / "b")
+    assert run_batch(tasks, folder) == 2
+    for task, outcome in zip(tasks, folder.read_outcomes(tasks), strict=True):
+        rows = task_rows(task)
+        assert outcome.record is not None and rows.test is not None, outcome.reason
+        record = Record.from_json(outcome.record)
+        beta = np.array([record.coefficients.get(name, 0.0) for name in "abc"])
+        both, numbers = rows.train.join_rows(rows.test), outcome.numbers
+        lost = [
+            total_partial_loss(both, slopes) - total_partial_loss(rows.train, slopes) for slopes in (beta, 0 * beta)
+        ]
+        assert numbers["test_error"] == pytest.approx(lost[0] / rows.test.survival.is_event.sum())
+        assert numbers["test_r_squared"] == pytest.approx(1.0 - lost[0] / lost[1])
+        assert numbers["test_concordance"] == assess_times(rows.test, rows.test.X @ beta).concordance > 0.6
+        assert numbers["null_error"] == record.null_error and record.data.ties == task.settings["ties"].lower()
+        assert 0.0 < numbers["one_se_test_r_squared"] < 1.0
+    table = collect(folder)
+    assert table["verified"].all() and (table["state"] == "done").all(), table["reason"]
+    for wrong, words in (
+        ({"event": "status"}, "event: column 'status' has the values 1, 2"),
+        ({"ties": "x"}, "ties: "),
+    ):
+        with pytest.raises(BadInput, match=words):
+            check_with_data(make_tasks({"data": data, "vary": {**how, **wrong}}))
+    with pytest.raises(BadInput, match="ridge: does not support loss cox; use sparsecv"):
+        make_tasks({"data": data, "vary": {**how, "estimator": "ridge"}})
