@@ -447,7 +447,7 @@ class Scored:
         return cls(by_fold, float(weights.sum()), float(weights.sum()) / once if once else 1.0)
 
 
-def least_rows(data: Dataset, folds: FoldPlan | None = None) -> int:
+def least_rows(data: Dataset, folds: FoldPlan | None = None, only_events: bool = False) -> int:
     """Return the number of rows of the smallest training set; an integer weight counts as repeated rows.
 
     Any other weight counts as one row. The default support sizes depend on this number.
@@ -458,6 +458,8 @@ def least_rows(data: Dataset, folds: FoldPlan | None = None) -> int:
         The data.
     folds : FoldPlan, optional
         The folds; without folds, all rows are counted.
+    only_events : bool
+        True to count only the events of survival times. Data without survival times have no other rows.
 
     Examples
     --------
@@ -466,7 +468,11 @@ def least_rows(data: Dataset, folds: FoldPlan | None = None) -> int:
     [5, 2]
     """
     weights = data.row_weights
-    if weights is None or np.any(weights != np.floor(weights)):
+    if weights is not None and np.any(weights != np.floor(weights)):
+        weights = None
+    if only_events and data.survival is not None:
+        weights = data.survival.weigh_events(weights)
+    if weights is None:
         return data.n if folds is None else folds.least_training
     total = int(weights.sum())
     if folds is None:

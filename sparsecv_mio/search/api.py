@@ -701,7 +701,8 @@ def solve(
         suit `scale="length"`; with `scale="variance"`, give gammas that are n times larger.
     taus : int, sequence of int or str, optional
         Support sizes, or a text as for `--tau`. The default is 1 to p. If p > 30, the largest size is n_train / 8, but
-        at least 10 and at most 50. In addition, p is a size if it is at most 300 and below n_train.
+        at least 10 and at most 50. In addition, p is a size if it is at most 300 and below n_train. With Cox loss,
+        n_train counts the events for these sizes.
     nested : int, optional
         Number of outer folds: the whole procedure (imputation only with na_within="folds") is repeated without each
         outer fold and scored on it. The result, `record.nested`, estimates the error on new data.

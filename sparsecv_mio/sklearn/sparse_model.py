@@ -500,7 +500,8 @@ class OfOneGamma:
         if sample_weight is not None:
             data = weighted_rows(data, sample_weight, "sample_weight")
         within = self._restrictions.resolve_names(data.names, self.fit_intercept)
-        sizes = parse_taus(self.tau, within.n_selectable_features(data.p), least_rows(data), "tau", within)
+        n_train = least_rows(data, only_events=True)
+        sizes = parse_taus(self.tau, within.n_selectable_features(data.p), n_train, "tau", within)
         with watched_search(self, data.X, data.y) as watch:
             record = best_subsets(
                 data, gammas=[self.gamma], taus=sizes, gap=self.gap, restrictions=within, time_limit=self.time_limit,

@@ -18,6 +18,10 @@ class CoxAnswerFits(SmoothAnswerFits):
 
     has_steps, cost_without_rows = False, np.inf
 
+    def count_numbers(self, size: int) -> int:
+        """Return the work of a fit in long precision, which grows with the square of the number of columns."""
+        return super().count_numbers(size) * (20 + size * size) // 20
+
     def fit_without_bounds(self, gamma: float, support: IntArray) -> AllRowsFit:
         """Fit with bounds, which take no longer."""
         return self.fit_support(gamma, None, support)

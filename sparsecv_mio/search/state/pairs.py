@@ -111,7 +111,8 @@ class Grid:
             Loss of the model.
         """
         shape = restrictions.n_selectable_features(dataset.p), least_rows(dataset, folds)
-        sizes = parse_taus(taus, *shape, restrictions=restrictions, all_features=all_features)
+        n_train = least_rows(dataset, folds, only_events=True)
+        sizes = parse_taus(taus, shape[0], n_train, restrictions=restrictions, all_features=all_features)
         weights = parse_gammas(gammas, *shape, loss=loss)
         if not loss.is_quadratic and min(weights, default=1.0) == 0.0:
             raise BadInput(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,19 @@ import pandas as pd
 import pytest
 
 import sparsecv_mio as sc
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import folds_from_labels
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.survival import Survival
+from sparsecv_mio.data.weights import least_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.cv_bounds import bound_cv_errors
 from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.fits.one import export_one, fit_one
-from sparsecv_mio.model_space import RESTRICTIONS
+from sparsecv_mio.model_space import NONE, RESTRICTIONS
+from sparsecv_mio.search.answer.answer_fits import make_answer_fits
 from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.search.state.pairs import Grid
 from sparsecv_mio.targets import Loss
 
 PAGE = Path(__file__).parents[3] / "docs" / "guide" / "survival.md"
@@ -54,6 +61,24 @@ def frame() -> pd.DataFrame:
 def solve(**given: Any) -> Any:
     how: dict[str, Any] = {"event": "dead", "folds": "3", "gammas": [0.1], "taus": 1, "features": ["a", "b", "c"]}
     return sc.solve(frame(), time="days", **{"loss": "cox", **how, **given})
+
+
+def test_default_sizes_depend_on_the_number_of_events() -> None:
+    X, events = np.random.default_rng(1).normal(size=(200, 40)), np.arange(200) < 100
+    rows = replace(Dataset.from_arrays(X, np.arange(200.0)), survival=Survival(events), event="event")
+    folds = folds_from_labels(np.arange(200) % 10)  # the training rows have 90 events
+    assert Grid.from_request(rows, folds, None, None, NONE, loss=Loss.COX).taus.tolist() == list(range(1, 12))
+    weights = np.where(events, 2.0, 1.0)
+    assert least_rows(replace(rows, row_weights=weights), folds, only_events=True) == 180
+    assert least_rows(replace(rows, row_weights=weights), folds) == 270
+    assert least_rows(replace(rows, row_weights=weights / 4.0), folds, only_events=True) == 90
+
+
+def test_fits_in_long_precision_count_as_much_work() -> None:
+    rows = Dataset.from_arrays(np.eye(9), np.arange(9.0))
+    rows = replace(rows, survival=Survival(np.ones(9, dtype=bool)), event="event")
+    fits = make_answer_fits(standardize(rows, "length", "none", loss=Loss.COX))
+    assert fits.count_numbers(27) > 25 * fits.count_numbers(1)
 
 
 def test_the_page_has_every_option() -> None:
