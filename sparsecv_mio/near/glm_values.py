@@ -28,7 +28,9 @@ from sparsecv_mio.near.collecting import (
     times_held_out,
 )
 from sparsecv_mio.problem.glm_refit import refit_glm
+from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.row_losses import encode_row_targets, row_loss
+from sparsecv_mio.search.answer.answer_fits import SmoothAnswerFits, make_answer_fits
 from sparsecv_mio.thresholds import FEWEST_FOLDS
 from sparsecv_mio.trees.glm_left_out import SETTLED
 from sparsecv_mio.trees.glm_subsets import GlmSubsets, make_held_out_folds, make_subsets, rows_in_units
@@ -90,7 +92,9 @@ def make_support_values(
             return lambda gamma: TrainingObjective(data, problem.with_gamma(gamma))
         rows = FoldRows(data, plan, problem)
         return lambda gamma: CommonError(rows, problem.with_gamma(gamma), largest)
-    whole = make_subsets(data, np.arange(data.n))
+    fits = make_answer_fits(data)
+    assert isinstance(fits, SmoothAnswerFits)
+    whole = fits.whole
     if plan is None:
         return lambda gamma: GlmObjective(data, whole.with_gamma(gamma))
     held_out = GlmHeldOut(data, plan)
@@ -175,7 +179,7 @@ class GlmObjective(SupportValue):
         value, error = np.where(upper < np.inf, 0.5 * (lower + upper), lower), 0.5 * (upper - lower)
         for a in np.flatnonzero(~((upper < np.inf) & (error <= FROM_ROWS * value))).tolist():
             if not lower[a] > limit:
-                fit = refit_glm(self.data, np.arange(self.data.n), supports[a], self.subsets.fits.problem.gamma)
+                fit = refit_rows(self.data, slice(0, self.data.n), supports[a], self.subsets.fits.problem.gamma)
                 value[a], error[a] = fit.objective, fit.objective_error
         return value, error
 

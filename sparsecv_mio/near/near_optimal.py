@@ -296,7 +296,12 @@ def _check_pair(
     dataset: Dataset, plan: FoldPlan | None, options: NearOptions, gamma: float | None,
     taus: str | int | tuple[int, ...] | None,
 ) -> Grid:  # fmt: skip
-    """Return the grid of one gamma, 1 if it is not given; raise `BadInput` if gamma or a size is out of range."""
+    """Return the grid of one gamma, 1 if it is not given; raise `BadInput` for a wrong gamma, size or kind of value."""
+    if options.valued_by is By.CV and not options.loss.target.is_sum_over_rows:
+        raise BadInput(
+            f"by: CV errors of supports are not supported with loss {options.loss}, because single rows have no loss; "
+            'give by="objective"'
+        )
     ridge_weight = 1.0 if gamma is None else gamma
     grid = Grid.from_request(dataset, plan, ridge_weight, taus, options.restrictions, loss=options.loss)
     if len(grid.gammas) != 1:

@@ -426,7 +426,7 @@ def row_loss(loss: Loss) -> RowLoss:
     """
     if loss not in ROW_LOSSES:
         raise BadInput(
-            f"loss {loss}: not supported here, because single rows have no loss; only solve, path and fit support it"
+            f"loss {loss}: not supported here, because single rows have no loss; use solve, path, near or fit"
         )
     return ROW_LOSSES[loss]
 

@@ -16,7 +16,7 @@ from slow import slow
 
 import sparsecv_mio as sc
 import sparsecv_mio.trees.cox_subsets as cox_subsets
-from sparsecv_mio import best_subsets, cross_validate, make_folds, verify
+from sparsecv_mio import best_subsets, cross_validate, make_folds, near_optimal, verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import outer_folds
 from sparsecv_mio.data.survival import Survival
@@ -183,6 +183,28 @@ def test_intervals_contain_the_cv_errors_of_all_supports(seed: int, spec: str) -
     assert record.lower <= min(high.values()) + 1e-9 and min(low.values()) <= record.upper + 1e-9
     report = verify(record, data, plan)
     assert report.ok, report.failures
+
+
+@pytest.mark.parametrize("enumerates", [False, True])
+@pytest.mark.parametrize("seed", [*range(400, 404), *slow(range(404, 430))])
+def test_lists_hold_every_near_optimal_support(seed: int, enumerates: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not enumerates:
+        monkeypatch.setattr(cox_subsets, "FITTED_AT_ONCE", 0)
+        monkeypatch.setattr(cox_subsets, "MOST_LISTED", 3)  # so that nodes branch
+    case, rng = drawn_case(seed, n=30, p=5, spread=0.7), np.random.default_rng(seed)
+    if seed % 4 == 3:
+        case.X[:, 4] = -2.0 * case.X[:, 1]
+    gamma, within = float(10.0 ** rng.uniform(-3, 0)), float(rng.choice([0.01, 0.1, 1.0]))
+    data = dataset_of(case)
+    record = near_optimal(data, gamma=gamma, taus="1:4", within=within, by="objective", most=None, loss="cox")
+    assert record.status == "proved" and verify(record, data).ok
+    truth, ridge = Dense(case), gamma / 2 * weighted_squares(case)
+    for size in record.sizes:
+        values = {S: float(truth.fit(S, ridge)[0]) for S in all_supports(5, size.tau, size.tau)}
+        most = min(values.values()) * (1.0 + within)
+        listed = {tuple(data.names.index(name) for name in m.support) for m in record.models if m.tau == size.tau}
+        assert {S for S, value in values.items() if value <= most * (1.0 - TIED)} <= listed
+        assert all(values[S] <= most * (1.0 + TIED) for S in listed)
 
 
 def weighted_squares(case: Case) -> Any:

@@ -347,7 +347,7 @@ class SmoothAnswerFits(AnswerFits):
         return np.asarray(slope**2 / np.maximum((w @ centred**2), np.finfo(float).tiny))
 
     @cached_property
-    def _whole(self) -> GlmSubsets:
+    def whole(self) -> GlmSubsets:
         """The problem of all rows at a gamma of 1."""
         from sparsecv_mio.trees.glm_subsets import make_subsets  # loads kernels
 
@@ -356,7 +356,7 @@ class SmoothAnswerFits(AnswerFits):
     def solve(
         self, gamma: float, taus: list[int], starts: list[IntArray], node_limit: int, is_expired: Callable[[], bool]
     ) -> BestSubsets:
-        return self._whole.with_gamma(gamma).solve(
+        return self.whole.with_gamma(gamma).solve(
             taus, warm_starts=starts, node_limit=node_limit, is_expired=is_expired
         )
 

@@ -30,5 +30,6 @@ class CoxAnswerFits(SmoothAnswerFits):
         return score_statistics(self.data, rows)
 
     @cached_property
-    def _whole(self) -> GlmSubsets:
+    def whole(self) -> GlmSubsets:
+        """The problem of all rows at a gamma of 1, with its risk sets."""
         return make_cox_subsets(self.data, np.arange(self.data.n), make_cox_columns(self.data))

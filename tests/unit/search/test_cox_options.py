@@ -113,7 +113,10 @@ COMMANDS: dict[str, Callable[[Any, Any], object]] = {
     "verify": lambda record, data: sc.verify(record, frame()).ok or 1 / 0,
     "predict": lambda record, data: record.predict(frame()),
     "report": lambda record, data: record.report("/dev/null", frame()) if hasattr(record, "report") else None,
-    "near": lambda record, data: sc.near_optimal(data, "3", gamma=0.1, taus=1, loss="cox", event="dead"),
+    "near": lambda record, data: sc.near_optimal(data, gamma=None, taus=None, loss="cox", event="dead"),
+    "near __by cv": lambda record, data: sc.near_optimal(
+        data, "3", gamma=0.1, taus=1, by="cv", loss="cox", event="dead"
+    ),
     "bounds": lambda record, data: bound_cv_errors(
         data, sc.make_folds("3", data), gammas=[0.1], taus=[1], options=PathOptions(loss=Loss.COX, event="dead")
     ),
