@@ -529,11 +529,6 @@ def check_optimum_exists(data: StandardData, folds: FoldPlan | None = None) -> N
     Approximately six steps of O(n k^2) with k adjustment columns, on all rows and in every fold that the full-data fit
     does not settle.
     """
-    if data.loss.target.has_times:
-        from sparsecv_mio.problem.cox import check_cox_optimum_exists  # other losses do not need this import
-
-        check_cox_optimum_exists(data, folds)
-        return
     whole = refit_glm(data, slice(0, data.n), data.adjusting, 1.0)
     if not np.isfinite(whole.radius):
         _refuse(data, np.arange(data.n), "all rows")

@@ -169,7 +169,11 @@ def check_independent(
     """
     if len(data.adjusting):
         _check_adjusting(data.only(data.adjusting), folds)
-        if not data.loss.is_quadratic:
+        if data.loss.target.has_times:
+            from sparsecv_mio.problem.cox import check_cox_optimum_exists  # other losses do not need this import
+
+            check_cox_optimum_exists(data, folds)
+        elif not data.loss.is_quadratic:
             check_optimum_exists(data, folds)
     if 0.0 not in gammas or not most:
         return
