@@ -190,6 +190,12 @@ def _check_seconds(name: str, value: Any) -> None:
         raise BadInput(f"{name}: {value:g} is out of range; give a positive number of seconds{limitless}")
 
 
+def _check_column(name: str, value: Any) -> None:
+    if value is not None and not isinstance(value, str):
+        example = "COLUMN or COLUMN=VALUE" if name == "event" else "COLUMN"
+        raise BadInput(f"{name}: {value!r:.40} is not the name of a column; give a text, {name}={example}")
+
+
 def _check_real(name: str, value: Any) -> None:
     if not isinstance(value, Real) or isinstance(value, bool):
         raise BadInput(f"{name}: {str(value)[:30]!r} is not a number; give a number")
@@ -390,11 +396,13 @@ OPTIONS = {
                "it can be combined with --weights. [none]", ClassWeight),
         Option("event", str, None, "COLUMN[=VALUE]",
                "With --loss cox: the column that marks events; without =VALUE it must hold 0 (censored) and 1 (event). "
-               "The target is the time."),
+               "The target is the time.", check=_check_column),
         Option("entry", str, None, "COLUMN",
-               "With --loss cox: the time after which each row is at risk (delayed entry). [always at risk]"),
+               "With --loss cox: the time after which each row is at risk (delayed entry). [always at risk]",
+               check=_check_column),
         Option("strata", str, None, "COLUMN",
-               "With --loss cox: the stratum of each row, with its own baseline hazard. [one stratum]"),
+               "With --loss cox: the stratum of each row, with its own baseline hazard. [one stratum]",
+               check=_check_column),
         Option("ties", str, None, "",
                "With --loss cox: the method for tied events, as in R's coxph. [efron]", Ties),
         Option("scale", str, Scale.LENGTH, "WORD",

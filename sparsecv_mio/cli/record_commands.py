@@ -272,7 +272,8 @@ def predict(
     """Predict new rows with the model of a record.
 
     With --loss logistic, the predictions are the probability of the positive class and the class. With --loss poisson,
-    they are expected counts; if the model has exposures or offsets, the file needs their column.
+    they are expected counts; if the model has exposures or offsets, the file needs their column. With --loss cox, they
+    are log hazard ratios, compared with a row of zeros.
 
     The file needs only the columns of the model, in any order. If it also has the target, the errors of the predictions
     are printed next to the cross-validation error. Each line begins with the number of its row, counted from 1 without

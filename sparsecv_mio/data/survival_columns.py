@@ -139,7 +139,9 @@ def _convert_to_kind(text: str, values: NDArray[Any]) -> object:
 def _read_entry_times(dataset: Dataset, name: str) -> FloatArray:
     """Return the checked entry times of the rows."""
     entry = read_option_column(dataset, "entry", name, "the time after which the row is at risk")
-    remedy = f"; give a time before that of {dataset.target!r}, {REMOVE_ROW}"
+    wrong = np.flatnonzero(~(entry < dataset.y))
+    end = f" ({dataset.y[wrong[0]]:.12g})" if wrong.size else ""
+    remedy = f"; give a time before that of {dataset.target!r}{end}, {REMOVE_ROW}"
     check_row_values(entry, entry < dataset.y, f"entry: column {name!r}", remedy, dataset.places)
     return entry
 

@@ -49,6 +49,8 @@ def split_times(y: Any) -> tuple[BoolArray, FloatArray]:
     flags = [name for name in names if array.dtype[name].kind == "b"]
     numbers = [name for name in names if array.dtype[name].kind in "iuf"]
     if array.ndim != 1 or len(flags) != 1 or len(numbers) != 1 or len(names) != 2:
+        if array.ndim == 1 and len(names) == 2 and len(numbers) == 2:
+            raise BadInput(f"y: neither of the fields {' and '.join(names)} is boolean; convert the events to bool")
         raise BadInput(
             "y is not a structured array of events and times; give np.array(list(zip(event, time)), "
             "dtype=[('event', bool), ('time', float)]), or sksurv.util.Surv.from_arrays(event, time)"

@@ -77,7 +77,10 @@ def test_events_that_are_not_guessed(values: list[Any], words: str) -> None:
         ({"event": "died=3"}, "event: column 'died' has no value '3'; its values are 0, 1; name"),
         ({"event": "x0"}, "event: 'x0' is a feature; the column of option event cannot be a feature or the target"),
         ({"event": "other"}, "event: 'other' is not stored with these data"),
-        ({"entry": "late"}, "entry: column 'late' is 9 in row 2; give a time before that of 'days', or remove the row"),
+        (
+            {"entry": "late"},
+            "entry: column 'late' is 9 in row 2; give a time before that of 'days' \\(3\\), or remove the row",
+        ),
         ({"strata": "holes"}, "strata: column 'holes' is empty in row 2; give a value"),
         ({"entry": "died"}, "entry: column 'died' is that of option event too; give another column"),
         ({"strata": "person"}, "event: no other row is at risk at any event of column 'died', so the data determine"),

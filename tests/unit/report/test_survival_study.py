@@ -240,3 +240,16 @@ def test_a_gain_of_at_most_one_standard_error_is_reported() -> None:
     (hint,) = (words for words in solve(drawn(), STUDY, taus=1, features=["c"]).warnings if "without features" in words)
     assert NULL_IS_BETTER in hint and "--tau 0:1 includes it" in hint
     assert not any("without features" in words for words in study().warnings)
+
+
+def test_messages_name_the_value_and_the_remedy() -> None:
+    for given, words in (
+        ({"event": ("dead", 1)}, r"event: \('dead', 1\) is not the name of a column; give a text, event=COLUMN"),
+        ({"strata": 3}, "strata: 3 is not the name of a column"),
+        ({"entry": "late"}, r"entry: column 'late' is 99 in row 1 .index 0.; give a time before that of 'years' \(0"),
+    ):
+        with pytest.raises(BadInput, match=words):
+            solve(drawn().assign(late=99.0), {**STUDY, **given})
+    y = np.array([(1, 2.0), (2, 3.0), (1, 4.0)], dtype=[("status", int), ("time", float)])
+    with pytest.raises(BadInput, match="y: neither of the fields status and time is boolean"):
+        sc.BestSubsetCox().fit(np.eye(3), y)
