@@ -502,12 +502,12 @@ def _list_measures(record: Record, data: Dataset | None) -> list[str]:
         measures = {"accuracy (threshold 0.5)": classes.accuracy, "AUC": classes.auc, "Brier score": classes.brier}
         with suppress(BadInput):  # folds from Python
             measures |= {} if data is None else PredictedClasses.from_record(record, data).measure()
-    measures |= {explained.replace("R^2", "R²"): record.r_squared}
-    of_rows = " of these rows" if record.wording.is_sum_over_rows else ""
-    measures |= {f"{record.null_name}{of_rows}": record.null_error}
-    if record.wording.has_times and record.null_error is not None:
-        measures |= {"gain over it per event": record.null_error - record.cv_error}
-        measures |= {"standard error of the gain": record.gain_error}
+    shares = {explained.replace("R^2", "R²"): record.r_squared}
+    if record.wording.is_sum_over_rows or record.null_error is None:
+        measures |= shares | {f"{record.null_name} of these rows": record.null_error}
+    else:
+        measures |= {record.null_name: record.null_error, "gain over it per event": record.null_error - record.cv_error}
+        measures |= {"standard error of the gain": record.gain_error, **shares}
         with suppress(BadInput):  # folds from Python
             concordance = None if data is None else HeldOutTimes.from_record(record, data).concordance.concordance
             measures |= {"Harrell's concordance": concordance}

@@ -358,7 +358,7 @@ def _answer_facts(record: Record) -> Facts:
     if least is not None:
         minimum = mark_estimate(format_number(certificate.cv_error, digits), certificate.estimate)
         ends = f"{minimum} at tau = {certificate.tau} and gamma = {format_number(certificate.gamma)}; {ends}"
-    quality = []
+    quality, gains = [], not record.wording.is_sum_over_rows
     if (classes := record.classes) is not None:
         predicted = f"the model predicts the probability of {classes.positive}"
         quality = [
@@ -377,6 +377,10 @@ def _answer_facts(record: Record) -> Facts:
         ("RMSE, the square root of the CV error", marked(record.rmse) if record.loss.is_quadratic else ""),
         ("classes", "" if classes is None else f"{classes.negative}, {classes.positive}; {predicted}"),
         (record.null_name, "" if record.null_error is None else format_number(record.null_error)),
+        (
+            "gain over it per event",
+            record.accuracy_line().partition(" per event")[0].removeprefix("gain ") if gains else "",
+        ),
         *quality,
         ("MAE of held-out rows", marked(record.mae)),
         (target.explained, marked(record.r_squared, format_share)),
@@ -745,8 +749,10 @@ def _pairs(record: Record, rows: Sequence[size_rows.SizeRow], caption: str, fold
         measures = {"standard error": deviation}
         if record.loss.is_quadratic:
             measures["RMSE"] = format_number(math.sqrt(row.cv_error))
-        if spread:
+        if spread and record.wording.is_sum_over_rows:
             measures["R^2"] = format_share(1.0 - row.cv_error / spread)
+        elif spread:
+            measures["gain"] = format_with_zeros(spread - row.cv_error, 3)
         line = size_row.describe(digits, has_pair=folded or not size_row.excluded)
         for head, text in measures.items():
             line[head] = "" if size_row.excluded else mark_estimate(text, row.estimate and text != "")
@@ -774,13 +780,14 @@ def _data_facts(data: DataInfo) -> Facts:
     return facts(
         (f"rows{' of outcomes' if data.trials else ''}", f"{data.n:,}"), ("feature columns", f"{data.p:,}"),
         ("target", data.target),
-        ("events", data.event and f"{data.event} ({data.total_weight or 0.0:,g})"), ("entry times", data.entry),
+        ("events", data.event and f"{data.event} ({data.n_events:,} of {data.n:,} rows)"), ("entry times", data.entry),
         ("strata", data.strata), ("method for ties", data.ties),
         ("weights", data.weights), ("exposures", data.exposure), ("offset", data.offset), ("trials", data.trials),
         ("class weight", weight and f"{weight}: both classes have equal weight"),
         ("read with", None if reading is None else _describe_reading(reading)),
         *((f"codes of {column}", codes) for column, codes in (reading.code_labels if reading else {}).items()),
-        ("penalty", SCALES[Scale(data.scale)]), ("intercept", INTERCEPTS[Intercept(data.intercept)]),
+        ("penalty", SCALES[Scale(data.scale)]),
+        ("intercept", "" if data.event else INTERCEPTS[Intercept(data.intercept)]),
         ("fingerprint", data.fingerprint),
     )  # fmt: skip
 
