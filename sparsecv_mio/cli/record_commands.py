@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.readers import NewRows
     from sparsecv_mio.fits.prediction_intervals import FoldModels
     from sparsecv_mio.model_space import Restrictions
+    from sparsecv_mio.report.time_pictures import FittedHazards
     from sparsecv_mio.search.options import ModelOptions
     from sparsecv_mio.search.state.context import Snapshot
 
@@ -259,7 +260,9 @@ def predict(
     interval: float | None = option(None, "LEVEL", "Also write prediction intervals (CV+, from the fold models) that "
                                                    "contain the target of about this share of new rows, such as 0.9; "
                                                    "requires --train. [none]"),
-    train: str | None = option(None, "FILE", "Data of the record, for --interval. [none]"),
+    at: float | None = option(None, "TIME", "With --loss cox: also write the probability to survive this time; "
+                                            "requires --train. [none]"),
+    train: str | None = option(None, "FILE", "Data of the record, for --interval and --at. [none]"),
     out: str | None = option(None, "FILE", "Write the predictions to this CSV file. [standard output]", also="-o"),
     invalid_rows: str = option(InvalidRows.ERROR, "",
                                "Treatment of rows with an unknown level, a text instead of a number, an invalid "
@@ -284,8 +287,9 @@ def predict(
     """
     session.check_outputs({"--out": out}, [record, data, *filter(None, [train])])
     stored = _one_model(_record_before(record, data, "predict"), record)
-    folds = _fold_models(stored, interval, train)
-    new, are_read_alike = _read_new_rows(stored, folds, data, reading, id, invalid_rows)
+    hazards = None if at is None else _fit_hazards(stored, train)
+    folds = None if hazards is not None and interval is None else _fold_models(stored, interval, train)
+    new, are_read_alike = _read_new_rows(stored, folds, data, reading, id, invalid_rows, at is not None)
     classes = getattr(stored, "classes", None)
     _check_threshold(threshold, classes)
     with catch_warnings(record=True) as caught:
@@ -303,6 +307,13 @@ def predict(
         notes += coverage_lines(table[new.data.places, 1:], interval, targets, folds.record)
     notes += _describe_read_lines(new)
     columns = _predicted_columns(table, classes, threshold)
+    if hazards is not None and at is not None:
+        import numpy as np
+
+        survival = np.full(len(table), np.nan)
+        predicted = table[new.data.places, 0]
+        survival[new.data.places] = hazards.predict_survival(stored.data, new.data, predicted, at)
+        columns["survival"] = survival.tolist()
     lines = session.csv_of_rows(range(len(table)), {} if id is None else {id: new.ids.tolist()}, columns)
     warnings = [*(str(each.message) for each in caught), *_warn_of_rows(new, folds)]
     return _give(lines, [] if quiet else notes, ending.warnings_to_print(warnings, quiet), out)
@@ -315,6 +326,7 @@ def _read_new_rows(
     reading: Given,
     id: str | None,
     invalid_rows: str,
+    needs_strata: bool = False,
 ) -> tuple[NewRows, bool]:
     """Return the rows to predict, and whether they are read as the data of the record were read."""
     import numpy as np
@@ -338,9 +350,10 @@ def _read_new_rows(
     try:
         new = read(columns)
     except WrongColumn as error:  # only errors of predictions need columns such as trials, events or strata
-        if error.name in columns.predictor_columns.names or error.name not in columns.names:
+        needed = columns.predictor_columns._replace(strata=columns.strata if needs_strata else None)
+        if error.name in needed.names or error.name not in columns.names:
             raise
-        new = read(columns.predictor_columns)
+        new = read(needed)
         option = next(option for option, name in columns.by_option().items() if name == error.name)
         doubt = f"the file has no column {error.name!r} ({option})" if new.has_target.any() else new.doubt
         new = new._replace(has_target=new.has_target & False, doubt=doubt)
@@ -348,6 +361,18 @@ def _read_new_rows(
         rows = drop_rows_without_offset(stored.data, new.data, columns.predictor_columns)
         new = new._replace(data=rows, has_target=new.has_target[np.isin(new.data.places, rows.places)])
     return new, are_read_alike
+
+
+def _fit_hazards(stored: Record | FitRecord | CommonRecord, train: str | None) -> FittedHazards:
+    """Return the model of survival times with its baseline hazards, from the data of the record."""
+    if not stored.loss.target.has_times or stored.data.has_matched_sets:
+        raise BadInput("--at: requires a record with Cox loss and without matched sets; leave this option out")
+    if train is None:
+        raise BadInput("--at: also give --train DATA, the data of the record, which have the baseline hazard")
+    from sparsecv_mio.certificate.read_back import data_of
+    from sparsecv_mio.report.time_pictures import FittedHazards
+
+    return FittedHazards.from_record(stored, data_of(stored, train))
 
 
 def _predict_rows(

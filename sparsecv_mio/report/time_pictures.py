@@ -15,6 +15,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.concordance import TimeQuality, assess_times
+from sparsecv_mio.certificate.parts import DataInfo
 from sparsecv_mio.certificate.read_back import adapt_to_record_loss, rows_and_folds_of_record, weighted_again
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
@@ -38,6 +39,8 @@ from sparsecv_mio.search.answer.fold_models import predictors_by_fold
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord
 
 RISK_GROUPS = ("low risk", "medium risk", "high risk")
 COLOURS = (figures.LOWER, figures.INK, figures.UPPER)  # of the risk groups
@@ -180,26 +183,51 @@ class FittedHazards:
         The check.
     units : (k,) array
         Standard deviations of the features.
+    mean : float
+        Log hazard ratio of a row with the mean of each feature.
     """
 
     baselines: dict[str, BaselineHazard]
     names: list[str]
     check: HazardCheck
     units: FloatArray
+    mean: float
 
     @classmethod
-    def from_record(cls, record: Record, data: Dataset) -> FittedHazards:
+    def from_record(cls, record: Record | FitRecord | CommonRecord, data: Dataset) -> FittedHazards:
         """Return the model of a record with Cox loss for its data, which have the row weights of the record."""
         data = weighted_again(record.data, adapt_to_record_loss(record, data))
         names = list(record.coefficients)
         Z = data.X[:, [data.names.index(name) for name in names]]
         w = np.ones(data.n) if data.row_weights is None else data.row_weights
-        Z, beta = Z - np.average(Z, axis=0, weights=w), np.array(list(record.coefficients.values()))
+        means, beta = np.average(Z, axis=0, weights=w), np.array(list(record.coefficients.values()))
+        Z = Z - means
         units = np.array(list(spreads(data, names).values()))
         check = check_proportional_hazards(data, Z, beta)
         baselines = baseline_hazards(data, np.arange(data.n), Z @ beta)
         named = {_name_stratum(data, stratum): baseline for stratum, baseline in baselines.items()}
-        return cls(named, names, check, units)
+        return cls(named, names, check, units, float(means @ beta))
+
+    def predict_survival(self, data: DataInfo, rows: Dataset, log_hazards: FloatArray, moment: float) -> FloatArray:
+        """Return the probabilities of new rows to survive a time; NaN in a stratum without training rows.
+
+        Parameters
+        ----------
+        data : DataInfo
+            Data of the record.
+        rows : Dataset
+            New rows, with the column of the strata in `aux` if the record has strata.
+        log_hazards : (n,) array
+            Their predictions.
+        moment : float
+            The time.
+        """
+        names = ["all rows"] * rows.n
+        if data.strata is not None:
+            names = [f"{data.strata} {cell(label)}" for label in rows.aux[data.strata].tolist()]
+        known = {name: baseline.find_survival(moment) for name, baseline in self.baselines.items()}
+        base = np.array([known.get(name, math.nan) for name in names])
+        return np.asarray(base ** np.exp(log_hazards - self.mean))
 
     @cached_property
     def doubtful_first(self) -> list[int]:

@@ -253,3 +253,28 @@ def test_messages_name_the_value_and_the_remedy() -> None:
     y = np.array([(1, 2.0), (2, 3.0), (1, 4.0)], dtype=[("status", int), ("time", float)])
     with pytest.raises(BadInput, match="y: neither of the fields status and time is boolean"):
         sc.BestSubsetCox().fit(np.eye(3), y)
+
+
+def test_survival_at_a_time_is_that_of_the_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame, moment = drawn(), 0.4
+    record, new = solve(frame, STUDY, strata="site"), frame.drop(columns=["dead", "years"])
+    record.write_record(tmp_path / "r.json")
+    for name, table in {"d.csv": frame, "new.csv": new, "none.csv": new.drop(columns="site")}.items():
+        table.to_csv(tmp_path / name, index=False)
+    files = [str(tmp_path / "r.json"), str(tmp_path / "new.csv"), "--at", str(moment)]
+    assert run(["predict", *files, "--train", str(tmp_path / "d.csv")]) == 0
+    found = [float(line.split(",")[2]) for line in capsys.readouterr().out.splitlines()[1:]]
+    risk = np.exp(record.predict(frame))
+    for row, survival in enumerate(found):
+        inside = (frame["site"] == frame["site"][row]).to_numpy()
+        hazard = sum(
+            1.0 / risk[inside & (frame["years"] >= time).to_numpy()].sum()
+            for time, dead in zip(frame["years"][inside], frame["dead"][inside], strict=True) if dead and time <= moment
+        )  # fmt: skip
+        assert survival == pytest.approx(np.exp(-hazard * risk[row]))
+    for arguments, words in (
+        (files, "--at: also give --train DATA"),
+        ([files[0], str(tmp_path / "none.csv"), *files[2:], "--train", str(tmp_path / "d.csv")], "needs the strata"),
+    ):
+        assert run(["predict", *arguments]) == 2
+        assert words in capsys.readouterr().err
