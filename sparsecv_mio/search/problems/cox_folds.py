@@ -60,17 +60,17 @@ class CoxProblems(SmoothProblems):
     ) -> None:
         super().__init__(data, folds, grid, n_threads, hands)
         self._columns = make_cox_columns(data)
-        whole = risk_sets_of(data.dataset, slice(0, data.n))
-        self.slip = SUM_RTOL * whole.total * float(np.log(max(data.n, 2)) + 1.0)
+        self._all_rows = risk_sets_of(data.dataset, slice(0, data.n))
+        self.slip = SUM_RTOL * self._all_rows.total * float(np.log(max(data.n, 2)) + 1.0)
 
     def _make_subsets(self, rows: IntArray) -> GlmSubsets:
         return make_cox_subsets(self.data, rows, self._columns)
 
     def _find_held_out(self, fold: int) -> RiskSets:
-        rows = np.arange(self.data.n)
-        if fold != ALL_ROWS:
-            rows = np.union1d(self.folds.train_rows(fold), self.folds.scored_rows(fold))
-        return risk_sets_of(self.data.dataset, rows)
+        if fold == ALL_ROWS:
+            return self._all_rows
+        rows = np.union1d(self.folds.train_rows(fold), self.folds.scored_rows(fold))
+        return self._all_rows if len(rows) == self.data.n else risk_sets_of(self.data.dataset, rows)
 
     def _hold_fold_out(self, fold: int) -> None:
         """Return None: every fold has its own risk sets."""
