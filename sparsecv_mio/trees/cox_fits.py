@@ -151,7 +151,7 @@ class CoxFits(GlmFits):
         (X, W, centring), at_risk = columns, np.flatnonzero(sets.weight > 0.0)
         problem = CoxProblem(W, sets, weight / centring.unit**2, gamma)
         inside = W[:, at_risk]
-        varies = (np.ptp(inside, axis=1) > 0.0) if is_whole and len(at_risk) else find_varying(sets, W)
+        varies = np.ptp(W, axis=1) > 0.0 if is_whole else find_varying(sets, W)
         inside[~varies] = 0.0
         copy_of, sign = find_duplicates(inside, lambda j: X[at_risk, j] / centring.unit[j], problem.weight)
         in_all = () if forced is None else tuple(sorted(set(forced.tolist())))

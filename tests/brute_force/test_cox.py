@@ -290,6 +290,15 @@ def test_losses_near_zero_end_proved_and_verify(name: str) -> None:
         assert not sc.verify(type(record).from_json(json.dumps(altered)), frame).ok
 
 
+def test_column_that_varies_only_in_rows_that_are_never_at_risk_is_a_feature() -> None:
+    columns = {"a": [1.0, 0, 0, 0, 0, 0], "t": [1.0, 2, 2, 5, 0, 0], "e": [0, 0, 0, 0, 1, 1], "s": [1, 3, 5, 4, 3, 4]}
+    frame = pd.DataFrame(columns)
+    record = _solved(frame, gammas=[1.0], taus=[1], strata="s", folds="3")
+    assert record.support == ("a",) and record.coefficients["a"] == 0.0
+    report = sc.verify(record, frame)
+    assert report.ok, report.failures
+
+
 def test_outlier_beyond_long_precision_keeps_its_loss() -> None:
     """Exponents of a stratum differ by more than those of long precision: a refit without bounds changes no loss."""
     columns = {"a": [1.1, 2, 3.3, 4, 5.7, 2e4], "t": [6.0, 4, 5, 3, 1, 2], "e": 1, "h": [0, 1, 0, 1, 0, 2]}
