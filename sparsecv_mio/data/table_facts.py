@@ -362,7 +362,8 @@ def _try_proposal(
             index=how.index_col, two_words=inspection.two_classes,
         )  # fmt: skip
         data = apply_weight_column(read_with_options(path, wanted, how), roles.get("weights"))
-        inspection, data = _with_target(inspection, data, of_target)
+        describe = _with_times if inspection.loss.target.has_times else _with_target
+        inspection, data = describe(inspection, data, of_target)
         if folds is None and data.has_matched_sets:
             folds = f"groups:{data.strata}:{min(DEFAULT_FOLDS, data.n_events or DEFAULT_FOLDS)}"
             inspection = replace(inspection, options=(*inspection.options, f"--folds {shlex.quote(folds)}"))
@@ -372,14 +373,17 @@ def _try_proposal(
         return replace(inspection, refused=str(error))
 
 
+def _with_times(inspection: Inspection, data: Dataset, of_target: TargetColumns) -> tuple[Inspection, Dataset]:
+    """Return the facts with sizes and events of the data, and the data with survival times."""
+    data = with_survival(data, of_target)
+    return replace(inspection, n=data.n, p=data.p, events=data.n_events or 0), data
+
+
 def _with_target(inspection: Inspection, data: Dataset, of_target: TargetColumns) -> tuple[Inspection, Dataset]:
     """Return the facts with sizes and target of the data, and the data for the loss."""
     if of_target.trials is not None:
         data = expand_trials(with_offsets(data, of_target), of_target.trials)
         return replace(inspection, n=data.split_into_cases()[0].n, p=data.p), data
-    if inspection.loss.target.has_times:
-        data = with_survival(data, of_target)
-        return replace(inspection, n=data.n, p=data.p, events=data.n_events or 0), data
     if inspection.two_classes:
         data = as_two_classes(data)
         if (positive := affirmative_class(data.classes or ())) not in ("", *(data.classes or ())[1:]):
@@ -395,13 +399,13 @@ def _with_target(inspection: Inspection, data: Dataset, of_target: TargetColumns
     about = "" if counted else about
     inspection = replace(inspection, n=data.n, p=data.p, about_target=about, counts=counts)
     weights = () if data.weights else _may_be_weights(data)
-    events = _may_be_events(data) if inspection.loss.is_quadratic else ()
+    events = _may_be_events(data, inspection.loss)
     return replace(inspection, exposures=exposures, trials=trials, weights=weights, event_columns=events), data
 
 
-def _may_be_events(data: Dataset) -> tuple[str, ...]:
+def _may_be_events(data: Dataset, loss: Loss) -> tuple[str, ...]:
     """Return the features with two values whose names are usual for events, if the target may be a survival time."""
-    if data.target_words or data.y.min() < 0.0:
+    if not loss.is_quadratic or data.target_words or data.y.min() < 0.0:
         return ()
     return tuple(
         name for j, name in enumerate(data.names) if EVENT.fullmatch(name) and len(np.unique(data.X[:, j])) == 2

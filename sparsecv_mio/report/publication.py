@@ -156,8 +156,7 @@ def _make_columns(record: Record, data: Dataset | None) -> dict[str, dict[str, s
     columns = {"Estimate": estimates | dict.fromkeys(shown, "reference")}
 
     def add_effects(head: str, step: dict[str, float]) -> None:
-        sizes = {name: like[name] * unit for name, unit in step.items()}
-        sizes = sizes if record.bootstrap or record.inference else _even_out(sizes, bool(word))
+        sizes = _even_out(record, {name: like[name] * unit for name, unit in step.items()})
         columns[head] = {
             name: format_estimate(values[name] * unit, sizes[name], bool(word)) for name, unit in step.items()
         }
@@ -176,10 +175,10 @@ def _make_columns(record: Record, data: Dataset | None) -> dict[str, dict[str, s
     return columns | _make_columns_of_draws(record, forced, steps, like)
 
 
-def _even_out(sizes: dict[str, float], is_ratio: bool) -> dict[str, float]:
-    """Return the numbers that determine decimals, so that a column of ratios has one number of decimals, if few."""
-    finest = min(sizes.values(), key=abs, default=0.0)
-    has_few = is_ratio and (find_decimals(finest, True) or math.inf) <= DIGITS
+def _even_out(record: Record, sizes: dict[str, float]) -> dict[str, float]:
+    """Return the numbers that determine decimals; a column of ratios without intervals has one number of decimals."""
+    finest, has_intervals = min(sizes.values(), key=abs, default=0.0), record.bootstrap or record.inference
+    has_few = record.wording.ratio and not has_intervals and (find_decimals(finest, True) or math.inf) <= DIGITS
     return dict.fromkeys(sizes, finest) if has_few else sizes
 
 
