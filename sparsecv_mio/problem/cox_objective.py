@@ -371,7 +371,7 @@ def fit_cox(
         return loss + ridge_loss, size + ridge_loss
 
     (objective, size), decrement, inverse = value(theta), 0.0, np.zeros((len(theta), len(theta)))
-    if not np.isfinite(objective):
+    if start is not None and not objective <= value(np.zeros(len(theta)))[0]:  # far away, curvatures vanish
         theta = np.zeros(len(columns))
         objective, size = value(theta)
     before = np.inf

@@ -22,7 +22,7 @@ from sparsecv_mio.problem.cox import (
     refit_cox,
     risk_sets_of,
 )
-from sparsecv_mio.problem.cox_objective import Terms
+from sparsecv_mio.problem.cox_objective import Terms, fit_cox
 from sparsecv_mio.targets import Ties
 
 
@@ -176,3 +176,15 @@ def test_strata_of_one_event_are_conditional_logistic_regression() -> None:
     model = conditional(case.astype(float), X, groups=sets)
     for b in (np.zeros(3), np.array([0.5, -1.0, 0.2])):
         assert partial_loss(data, X @ b) == pytest.approx(-model.loglike(b), rel=1e-12)
+
+
+def test_fit_from_a_far_start_is_that_from_zero() -> None:
+    X = np.random.default_rng(2).normal(size=(20, 2))
+    X[19] = 1e5, -7e4  # far from the minimum, the curvatures vanish although the slopes do not
+    survival = Survival(np.arange(20) % 3 > 0)
+    data = replace(Dataset.from_arrays(X, np.arange(20.0) % 7), survival=survival)
+    ridge = np.array([50.0, 0.0])
+    fit = fit_cox(data, (0, 1), ridge)
+    for slopes in ([-56.0, 97.0], [-235.0, 1324.0], [26.0, -31.0]):
+        moved = fit_cox(data, (0, 1), ridge, start=replace(fit, beta=np.array(slopes)))
+        assert moved.objective == pytest.approx(fit.objective, rel=1e-10)
