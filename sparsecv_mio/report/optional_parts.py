@@ -445,12 +445,14 @@ def baseline_table(record: Record) -> ReportTable | None:
     error = mark_estimate(format_with_zeros(record.cv_error, ERROR_DIGITS), record.estimate)
     gamma, sources = f"gamma = {format_number(record.gamma, 4)}", record.work.sources
     seconds = f"{sum(work.seconds for work in sources):.2f}" if sources else "?"  # without the start of the process
-    rule, least = " (one SE)" if record.one_se else "", record.certificate
+    rule, least, limits = " (one SE)" if record.one_se else "", record.certificate, restrictions_of(record)
     rows = [(f"best subset{rule}", error, "", "", len(record.support), gamma, seconds)]
     if (least.gamma, least.tau) != (record.gamma, record.tau):
         minimum, gap = format_with_zeros(least.cv_error, ERROR_DIGITS), f"{least.cv_error - record.cv_error:+#.3g}"
         gamma, gap = f"gamma = {format_number(least.gamma, 4)}", mark_estimate(gap, record.estimate)
-        rows.append(("best subset (minimum)", minimum, gap, "", least.tau, gamma, ""))
+        is_size_known = not replace(limits, force_in=(), force_out=(), adjust=())  # the record has no such model
+        pair = gamma if is_size_known else f"tau = {least.tau}, {gamma}"
+        rows.append(("best subset (minimum)", minimum, gap, "", least.tau if is_size_known else "?", pair, ""))
     for entry in record.baselines.methods:
         difference = "?" if entry.difference is None else f"{entry.difference:+#.3g}"
         spread = "?" if entry.standard_error is None else format_with_zeros(entry.standard_error, 3)
@@ -459,7 +461,7 @@ def baseline_table(record: Record) -> ReportTable | None:
         error = format_with_zeros(entry.cv_error, ERROR_DIGITS)
         difference = mark_estimate(difference, record.estimate)
         rows.append((entry.label, error, difference, spread, len(entry.support), penalty, f"{entry.seconds:.2f}"))
-    size = "columns" if restrictions_of(record).count else "features"  # baselines do not count factors as terms
+    size = "columns" if limits.count else "features"  # baselines do not count factors as terms
     caption = (
         "Baselines on the same folds, each at the penalty or size with its smallest CV error"
         f"{f' ({ONE_SE_RULE})' if rule else ''}; the difference of this CV error from that of the reported pair, the "

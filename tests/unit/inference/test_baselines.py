@@ -634,6 +634,21 @@ def test_the_one_standard_error_rule_chooses_a_second_penalty(loss: str) -> None
     assert not verify(replace(compared, one_se=None), data, "5").ok
 
 
+def test_the_table_does_not_count_the_terms_of_the_best_pair_as_columns() -> None:
+    """The record has no model of the pair with the smallest CV error, whose tau counts a factor as one term."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 4)), columns=["a", "b", "c", "d"])
+    frame["site"] = rng.choice(list("ABCD"), 60)
+    effects = frame["site"].map({"A": 0, "B": 2, "C": -2, "D": 1})
+    frame["y"] = frame["a"] + 0.2 * frame["b"] + effects + rng.normal(size=60)
+    data = sc.read_dataset(frame, "y", encode="onehot")
+    record = sc.solve(data, folds="5", gammas=[0.1], taus="1:5", one_se=True, count="factors", threads=1)
+    assert record.certificate.tau != record.tau
+    table = baseline_table(compare_baselines(record, data, baselines="lasso", folds="5"))
+    assert table is not None and table.head[4] == "columns" and table.rows[0][4] == str(len(record.support))
+    assert table.rows[1][4:6] == ("?", f"tau = {record.certificate.tau}, gamma = 0.1")
+
+
 @pytest.mark.parametrize("loss", ["squared", "logistic", *slow(["poisson"])])
 def test_nested_errors_are_those_of_baselines_chosen_on_the_rows_outside_each_outer_fold(loss: str) -> None:
     """In every outer fold the public functions make the same models from a frame of the other rows, imputed alone."""
