@@ -304,7 +304,8 @@ OPTIONS = {
         Option("na_indicator", bool, False, "",
                "With --na mean or median: add, next to every imputed column, a 0/1 column that marks the missing "
                "values."),
-        Option("na_values", str, (), "V,W,...", "Additional missing-value codes, such as -999 or refused. [none]"),
+        Option("na_values", str, (), "V,C=W,...",
+               "Additional missing-value codes: -999 or refused for all columns, bmi=-9 for the column bmi. [none]"),
         Option("keep_default_na", bool, True, "",
                "Treat NA, null, none and similar words as text; only empty values and the codes of --na-values are "
                "missing."),
@@ -316,6 +317,9 @@ OPTIONS = {
                "Encode a text column by ranks 0, 1, ... in the given order, for any value of --encode: "
                "'size=small<medium<large'. May be repeated. [order given by the data]",
                several=True),
+        Option("categories", str, (), "C,D,...",
+               "Treat the values of these columns, such as the codes 1, 2 and 3, as text values, with --encode onehot "
+               "unless another encoding is given. [none]"),
         Option("dates", str, (), "PART,...",
                "Convert date columns to numbers. days gives the days since 1970-01-01. year, month and weekday "
                "(Monday is 1) give a column for each part, such as sold.year. Add dayfirst or monthfirst if the order "
@@ -513,7 +517,9 @@ def defaults(*names: str) -> dict[str, Any]:
 FORMAT = dict.fromkeys(
     ("sep", "decimal", "thousands", "comment", "skip_lines", "encoding", "header", "index_col")
 )  # for reading the file of a record; the record supplies the values that are not given
-READING = defaults(*FORMAT, "na", "na_indicator", "na_values", "keep_default_na", "encode", "order", "dates")
+READING = defaults(
+    *FORMAT, "na", "na_indicator", "na_values", "keep_default_na", "encode", "order", "categories", "dates"
+)
 OF_TABLES = defaults("features", "drop") | READING  # for a table with a target column
 TABLE = defaults("target") | OF_TABLES
 DEALING = defaults("weights", "folds", "seed")

@@ -723,7 +723,8 @@ class Restrictions:
             listed = f", or list the columns of each factor in Python, [[{', '.join(map(repr, similar))}], ...]"
             raise BadInput(
                 "count: the data have no factor with two or more columns, such as city=Bergen and city=Oslo; leave "
-                'this option out, or encode a column of three or more text values (encode="onehot" of `solve`; in a '
+                'this option out, or encode a column of three or more values (encode="onehot" of `solve`, and '
+                'categories="COLUMN" if the values are numbers; in a '
                 'pipeline, OneHotEncoder(feature_name_combiner="{}={}".format, sparse_output=False) and '
                 f"set_output(transform='pandas')){listed if similar else ''}"
             )

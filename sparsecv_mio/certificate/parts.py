@@ -395,12 +395,12 @@ class ReadingInfo:
 
     `columns` are the features as named in the file; a text column became those `DataInfo.names` that begin with its
     name. `means` (medians with na median) replace missing cells of new rows, `levels` are the levels of a text column
-    in the order of their codes. `order` has the columns coded by rank, with their declared levels. `skip_lines` are the
-    numbers of the skipped lines of the file. `filled` are the columns with imputed cells; null in older records.
-    `left_out` is the number of rows dropped for missing cells. `marked` are the columns with an additional column that
-    marks their missing cells. `absent` is the number of rows in the level `(missing)` of each text column; null in
-    older records. `dates` are the numbers that dates became, and `date_forms` the format of each date
-    column.
+    in the order of their codes. `order` has the columns coded by rank, with their declared levels. `categories` are the
+    columns whose numbers are text values. `skip_lines` are the numbers of the skipped lines of the file. `filled` are
+    the columns with imputed cells; null in older records. `left_out` is the number of rows dropped for missing cells.
+    `marked` are the columns with an additional column that marks their missing cells. `absent` is the number of rows in
+    the level `(missing)` of each text column; null in older records. `dates` are the numbers that dates became, and
+    `date_forms` the format of each date column.
     """
 
     sep: str | None
@@ -426,6 +426,7 @@ class ReadingInfo:
     dates: tuple[str, ...] = ()
     date_forms: Mapping[str, str] = field(default_factory=dict)
     absent: Mapping[str, Count] | None = None
+    categories: tuple[str, ...] = ()
 
     @property
     def ranked_levels(self) -> dict[str, tuple[str, ...]]:

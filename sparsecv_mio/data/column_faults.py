@@ -156,6 +156,10 @@ RULES: tuple[tuple[Callable[[Fault], bool], str], ...] = (  # the first rule tha
         'give na="drop" or na="mean", or keep_default_na=False if {value!r} is a text value',
     ),
     (lambda at: at.is_missing, 'give na="drop" or na="mean"'),
+    (
+        lambda at: at.column.has_categories,
+        'the column has categories; give encode="onehot", convert them to numbers, or {drop}',
+    ),
     (lambda at: not isinstance(at.value, str), "replace it by a finite number, or leave the row out"),
     (
         lambda at: at.is_ambiguous_date,

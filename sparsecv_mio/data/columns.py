@@ -63,7 +63,7 @@ def word_of_category(category: object) -> str:
     """
     if is_missing_cell(category):
         return ""
-    return f"{category:g}" if isinstance(category, Real) else str(category).strip()
+    return f"{category:.15g}" if isinstance(category, Real) else str(category).strip()
 
 
 def is_compound(cell: object) -> bool:
@@ -176,7 +176,7 @@ class RawColumn:
             Missing-value codes.
         """
         words = {row: word_of_category(cell) for row, cell in enumerate(cells)}
-        missing = how.missing_words | (MISSING_CODES if how.keep_default_na else frozenset())
+        missing = how.missing_words(name) | (MISSING_CODES if how.keep_default_na else frozenset())
         texts = {row: word for row, word in words.items() if word and word.lower() not in missing}
         empty = np.ones(len(cells), dtype=bool)
         empty[list(texts)] = False
@@ -184,15 +184,24 @@ class RawColumn:
 
     def with_number_codes(self, how: Reading) -> RawColumn:
         """Return the column in which the numbers among the missing-value codes of the options are missing."""
-        if not how.missing_numbers:
+        codes = how.missing_numbers(self.name)
+        if not codes:
             return self
-        are_codes = np.isin(self.numbers, list(how.missing_numbers))
+        are_codes = np.isin(self.numbers, list(codes))
         if not are_codes.any():
             return self
         empty = self.empty | are_codes
         first = int(np.argmax(empty))
         code = f"{self.numbers[first]:g}" if are_codes[first] else self.code
         return replace(self, numbers=np.where(are_codes, np.nan, self.numbers), empty=empty, code=code)
+
+    def as_categories(self) -> RawColumn:
+        """Return the column with each of its numbers as a text value."""
+        words = {row: word_of_category(self.numbers[row]) for row in np.flatnonzero(~np.isnan(self.numbers)).tolist()}
+        return replace(
+            self, numbers=np.full(len(self.numbers), np.nan), texts=dict(sorted((self.texts | words).items())),
+            evidence=Evidence(), has_categories=True,
+        )  # fmt: skip
 
     def with_durations(self) -> RawColumn:
         """Return the column with numbers of days if all of its cells that are not empty are durations."""
@@ -227,7 +236,9 @@ class RawColumn:
         if order:
             return order
         numbers = set(self.numbers[~np.isnan(self.numbers)].tolist())
-        words = sorted({*self.texts.values(), *(f"{value:g}" for value in numbers)})
+        words = sorted({*self.texts.values(), *map(word_of_category, numbers)})
+        if self.has_categories and words and not np.isnan(parse_texts(words)).any():
+            words.sort(key=float)
         plain = {word.lower() for word in words}
         pairs = OPPOSITES if len(words) <= 2 else YES_AND_NO
         return next((pair for pair in pairs if plain <= set(pair)), tuple(words)) if words else ()
@@ -254,7 +265,7 @@ class RawColumn:
         codes, unknown = np.full(len(self.numbers), -1, dtype=np.int64), dict[int, str]()
         code_of_word: dict[str, int] = {}
         for row in np.flatnonzero(~self.empty).tolist():
-            word = self.texts.get(row) or f"{self.numbers[row]:g}"
+            word = self.texts.get(row) or word_of_category(self.numbers[row])
             if word not in code_of_word:
                 code_of_word[word] = self._find_level(word, levels)
             codes[row] = code_of_word[word]
@@ -288,6 +299,12 @@ class RawTable:
     def columns(self) -> list[RawColumn]:
         """The features, followed by the target if there is one."""
         return [*self.features, *([self.target] if self.target else [])]
+
+    def with_categories(self, how: Reading) -> RawTable:
+        """Return the table in which the numbers of some features are categories, as the options request."""
+        names = {*how.categories, *how.orders}
+        features = [column.as_categories() if column.name in names else column for column in self.features]
+        return replace(self, features=features) if names else self
 
     @property
     def rows(self) -> int:
@@ -358,10 +375,11 @@ class TextColumns:
         how, n_rows = self.how, are_numbers.shape[1]
         usual = MISSING_CODES if how.keep_default_na else frozenset()
         for j in np.flatnonzero(~are_numbers.all(axis=1)).tolist():
+            requested = how.missing_words(self.names[j])
             for place in np.flatnonzero(~are_numbers[j]).tolist():
                 row, text = self.n_rows + place, texts[j * n_rows + place].as_py()
                 word = text.lower()
-                is_requested = word in how.missing_words
+                is_requested = word in requested
                 if text and not is_requested and word not in usual:
                     self._texts[j][row] = text
                     continue

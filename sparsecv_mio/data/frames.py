@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from sparsecv_mio.data.missing_and_text import apply_to_new_rows, impute_and_enc
 from sparsecv_mio.data.number_format import POINT, check_ambiguous, describe_ambiguous, duration_in_days, parse_texts
 from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading
 from sparsecv_mio.errors import BadInput, name_index_labels, need_extra
-from sparsecv_mio.words import Encode
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,14 +130,21 @@ def read_new_frame(frame: pd.DataFrame, features: Sequence[str], learnt: Applied
     """
     wanted = Wanted("", learnt.source_columns(features), None, tuple(aux), needed=False)
     with name_index_labels(frame):
-        table = _read_table(frame, wanted.select_columns(_names_of_columns(frame)), learnt.how)
+        chosen = wanted.select_columns(_names_of_columns(frame))
+        table = _read_table(frame, chosen, learnt.how, factors=learnt.levels)
         if learnt.how.number_format == POINT:
             check_ambiguous(describe_ambiguous(table.evidence, POINT, are_new=True))
         return apply_to_new_rows(table, learnt)
 
 
-def _read_table(frame: pd.DataFrame, chosen: Selection, how: Reading, are_classes: bool = False) -> RawTable:
-    """Return the selected columns of a frame; truth values of the target are texts, as in a file, if it has classes."""
+def _read_table(
+    frame: pd.DataFrame, chosen: Selection, how: Reading, are_classes: bool = False,
+    factors: Collection[str] | None = None,
+) -> RawTable:  # fmt: skip
+    """Return the selected columns of a frame; truth values of the target are texts, as in a file, if it has classes.
+
+    Categories are texts, except in columns other than the factors of a model.
+    """
     place = {name: j for j, name in enumerate(chosen.header)}
     kinds = {name: frame.dtypes.iloc[place[name]] for name in chosen.names}
     declared = {name: kind.categories.tolist() for name, kind in kinds.items() if getattr(kind, "ordered", False)}
@@ -149,12 +155,12 @@ def _read_table(frame: pd.DataFrame, chosen: Selection, how: Reading, are_classe
         truth_values = _truth_values_as_texts(series) if are_classes and is_target else None
         if truth_values is not None:
             return RawColumn.from_cells(name, truth_values, how)
-        if how.encode is not Encode.ERROR and not is_target and _has_text_categories(series):
+        if not is_target and (factors is None or name in factors) and _has_text_categories(series):
             return RawColumn.from_categories(name, series.tolist(), how)
         return _read_series(series, name, how)
 
     aux = {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
-    return build_table(read, chosen.names, chosen.goal, len(frame), aux, declared)
+    return build_table(read, chosen.names, chosen.goal, len(frame), aux, declared).with_categories(how)
 
 
 def _read_series(series: pd.Series[Any], name: str, how: Reading) -> RawColumn:

@@ -87,6 +87,7 @@ def impute_and_encode(table: RawTable, how: Reading, wanted: Wanted) -> Dataset:
         _check_total_row(table, how)
     table, date_forms = number_dates(table, how)
     how = how.add_declared_orders(table.declared)
+    _check_named_columns(table, how)
     _check_orders(table, how)
     _check_cells(table, how, wanted)
     if not wanted.has_fixed_options:
@@ -365,8 +366,9 @@ def _check_feature(column: RawColumn, how: Reading) -> None:
         )
     if how.column_encoding(column.name) is Encode.ORDINAL and how.na.uses_imputation and column.has_empty:
         raise BadInput(
-            f'column {column.name!r} has ranks and missing values, and ranks have no {how.na}; give na="drop", or '
-            'encode="onehot" and no order for this column: missing values are then a separate level'
+            f'column {column.name!r} has ranks and missing values, which na="{how.na}" does not impute; give '
+            'na="drop", write the ranks as numbers into the data, or give encode="onehot" and no order for this '
+            "column: missing values are then a separate level"
         )
 
 
@@ -470,14 +472,25 @@ def _check_rows(table: RawTable, how: Reading) -> None:
         )
 
 
+def _check_named_columns(table: RawTable, how: Reading) -> None:
+    """Raise `BadInput` if an option for the values of some columns names a column that the table does not have."""
+    features, columns = [column.name for column in table.features], [column.name for column in table.columns]
+    for name in how.categories:
+        if name not in features:
+            raise BadInput(f"categories: {name!r} is not a feature{did_you_mean(name, features)}; give a feature")
+    for code in how.na_values:  # a code of all columns may have the sign =
+        name, is_named, _ = code.rpartition("=")
+        similar = did_you_mean(name, columns) if is_named and name not in columns else ""
+        if similar:
+            raise BadInput(f"na_values: {code!r} names no column{similar}; give COLUMN=CODE, or CODE for all columns")
+
+
 def _check_orders(table: RawTable, how: Reading) -> None:
     """Raise `BadInput` for an order that does not fit its column, and for ordinal columns without an order."""
     columns, orders = {column.name: column for column in table.features}, how.orders
     for name, order in orders.items():
         if name not in columns:
             raise BadInput(f"order: {name!r} is not a feature{did_you_mean(name, columns)}; give a text column")
-        if not columns[name].texts:
-            raise BadInput(f"order: column {name!r} has numbers, not text values; remove it from the option")
         if unknown := columns[name].level_codes(order)[1]:
             row, word = next(iter(unknown.items()))
             raise BadInput(f"order: column {name!r}, row {row + 1}: {word!r} has no rank; add it to the order")
@@ -627,6 +640,8 @@ def _describe_cells(
     notes = [f"{cells} {OVER_ALL_ROWS}, in {names}" for cells, names in _describe_imputation(table, how, means)]
     features = [column for column in table.features if column.name in levels]
     notes += [describe_absent_level(column) for column in features if column.has_empty]
+    if how.encode is Encode.ONEHOT and table.features and not levels:
+        notes.append("no column has text values; --categories (categories in Python) names columns of number codes")
     texts = (column for column in table.columns if column.name in levels)
     variants = ((column.name, column.describe_case_variants(levels[column.name])) for column in texts)
     notes += [f"column {name!r}: {said}" for name, said in variants if said]

@@ -302,7 +302,7 @@ def read_dataset(
         assigns only the other rows to folds.
     **reading
         Reading options `sep`, `decimal`, `thousands`, `comment`, `skip_lines`, `encoding`, `header`, `index_col`, `na`,
-        `na_indicator`, `na_values`, `keep_default_na`, `encode`, `order`, `dates`; see
+        `na_indicator`, `na_values`, `keep_default_na`, `encode`, `order`, `categories`, `dates`; see
         :class:`~sparsecv_mio.data.reading_options.Reading`.
 
     Returns
@@ -530,9 +530,9 @@ def read_raw(path: str | Path, wanted: Wanted, how: Reading) -> RawTable:
     with _regular(path) as file:
         kind = _known_kind(file, how)
         if kind in TEXT:
-            return text_tables.read_text_table(file, wanted, kind, how)
+            return text_tables.read_text_table(file, wanted, kind, how).with_categories(how)
         if kind in SUFFIXES:
-            return read_columnar(file, wanted, how)
+            return read_columnar(file, wanted, how).with_categories(how)
         return read_matrix(file, wanted)
 
 

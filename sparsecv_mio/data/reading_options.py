@@ -26,6 +26,7 @@ from sparsecv_mio.data.number_format import (
 )
 from sparsecv_mio.digits import MOST_NAMED, abbreviate_list, plural, several
 from sparsecv_mio.errors import BadInput, did_you_mean, parse_keyword
+from sparsecv_mio.model_space import parse_names
 from sparsecv_mio.words import Encode, Missing
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": " ", "pipe": "|"}
@@ -37,7 +38,8 @@ YES_AND_NO = (
     ("no", "sì"), ("não", "sim"), ("nao", "sim"), ("nie", "tak"), ("ne", "ano"), ("ei", "kyllä"),
 )  # fmt: skip
 OF_CELLS = (  # options that also apply to frames
-    "decimal", "thousands", "na", "na_indicator", "na_values", "keep_default_na", "encode", "order", "dates",
+    "decimal", "thousands", "na", "na_indicator", "na_values", "keep_default_na", "encode", "order", "categories",
+    "dates",
 )  # fmt: skip
 MAY_LACK = ("sep", "comment", "thousands")
 ABSENT = "(missing)"  # level of missing cells in a text column
@@ -71,15 +73,18 @@ class Reading:
         Mark that groups digits by three: a comma, a point, `space` or `apostrophe`, in all of their forms; `none` if
         digits are not grouped, even if the file looks like it. By default digits are not grouped, and ambiguous numbers
         raise an error.
-    na_values : str, number or sequence of these
-        Additional missing-value codes, numbers or words: `-999`, or `refused`.
+    na_values : str, number, sequence of these, or mapping
+        Additional missing-value codes, numbers or words: `-999`, or `refused`; `bmi=-9` for one column. A mapping has
+        the codes of each column.
     keep_default_na : bool
         True if the usual codes (NA, null, none and similar ones) count as missing; otherwise they are ordinary words.
     na_indicator : bool
         True to add, for every imputed column, a column of zeros and ones that marks its missing cells.
     order : mapping of str to sequence of str, or str
         Text columns that are coded by rank, 0, 1, ..., for every value of `encode`; each with its values from the
-        lowest to the highest. As text, `size=small<large`.
+        lowest to the highest. As text, `size=small<large`. Numbers in such a column are categories too.
+    categories : str or sequence of str
+        Columns whose values, also numbers, are categories; `encode` is then `onehot` for these columns by default.
     skip_lines : str, optional
         Numbers of lines of a text table to skip, counted from 1: `1:3,32`.
     dates : str or sequence of str
@@ -101,6 +106,7 @@ class Reading:
     keep_default_na: bool = True
     na_indicator: bool = False
     order: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    categories: tuple[str, ...] = ()
     skip_lines: str | None = None
     dates: tuple[str, ...] = ()
 
@@ -144,6 +150,7 @@ class Reading:
             "sep": sep, "decimal": decimal, "thousands": _thousands(values["thousands"], decimal), "na": na,
             "encode": parse_keyword(Encode, values["encode"], "encode"), "na_values": _codes(values["na_values"]),
             "index_col": None if index_col is None else str(index_col), "order": _orders(values["order"]),
+            "categories": _column_names(values["categories"], "categories"),
             "skip_lines": _line_numbers(values["skip_lines"]), "dates": parse_date_parts(values["dates"] or ()),
         }  # fmt: skip
         return cls(**values | checked)
@@ -155,7 +162,9 @@ class Reading:
 
     def column_encoding(self, column: str) -> Encode:
         """Return the encoding of a text column."""
-        return Encode.ORDINAL if column in self.orders else self.encode
+        if column in self.orders:
+            return Encode.ORDINAL
+        return Encode.ONEHOT if self.encode is Encode.ERROR and column in self.categories else self.encode
 
     def add_declared_orders(self, orders: Mapping[str, tuple[str, ...]]) -> Reading:
         """Return options with the orders declared by the data, which apply to `ordinal`; `order` has priority.
@@ -167,17 +176,14 @@ class Reading:
         """
         return replace(self, order=tuple({**orders, **self.orders}.items())) if self.encode is Encode.ORDINAL else self
 
-    @cached_property
-    def missing_words(self) -> frozenset[str]:
-        """Additional missing-value codes in lower case."""
-        return frozenset(word.lower() for word in self.na_values)
+    def missing_words(self, column: str) -> frozenset[str]:
+        """Return the additional missing-value codes of a column in lower case."""
+        return frozenset(code.removeprefix(f"{column}=").lower() for code in self.na_values)
 
-    @cached_property
-    def missing_numbers(self) -> tuple[float, ...]:
-        """Additional missing-value codes that are numbers."""
-        return (
-            tuple(value for value in parse_texts(self.na_values).tolist() if value == value) if self.na_values else ()
-        )
+    def missing_numbers(self, column: str) -> tuple[float, ...]:
+        """Return the additional missing-value codes of a column that are numbers."""
+        words = tuple(self.missing_words(column))
+        return tuple(value for value in parse_texts(words).tolist() if value == value) if words else ()
 
     @property
     def number_format(self) -> NumberFormat:
@@ -269,12 +275,23 @@ def _thousands(given: str | None, decimal: str) -> str | None:
 
 
 def _codes(given: Any) -> tuple[str, ...]:
-    """Return missing-value codes as texts."""
+    """Return missing-value codes as texts; a code of one column begins with its name: `bmi=-9`."""
+    if isinstance(given, Mapping):
+        return tuple(f"{column}={code}" for column, codes in given.items() for code in _codes(codes))
     several = given.split(",") if isinstance(given, str) else [given] if isinstance(given, Real) else given or ()
     listed = list(several) if isinstance(several, Iterable) else [None]
     if not all(isinstance(word, str | Real) for word in listed):
         raise BadInput(f"na_values: {given!r} is not a list of texts and numbers; give such a list")
     return tuple(str(word).strip() for word in listed)
+
+
+def _column_names(given: Any, option: str) -> tuple[str, ...]:
+    """Return column names from a text or several names."""
+    if isinstance(given, str):
+        return parse_names(given, option)
+    if not isinstance(given, Iterable | None):
+        raise BadInput(f"{option}: {given!r} is not a list of column names; give such a list")
+    return tuple(map(str, given or ()))
 
 
 ORDER_FORM = "give the values of a column from the lowest to the highest, as 'size=small<medium<large'"

@@ -914,13 +914,24 @@ def find_code(numbers: FloatArray) -> float | None:
     return None
 
 
+def code_of_column(name: str, value: float) -> str:
+    """Return a missing-value code of one column as the command line takes it; of all columns if the name has a comma.
+
+    Examples
+    --------
+    >>> code_of_column("bmi", -9.0), code_of_column("a b", 99.9), code_of_column("a,b", 9.0)
+    ('bmi=-9', "'a b=99.9'", '9')
+    """
+    return f"{value:g}" if "," in name else shlex.quote(f"{name}={value:g}")
+
+
 def stand_in_notes(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> tuple[str, ...]:
     """Return a sentence for every column that contains such a number."""
     suspected = np.isin(np.array([X.min(axis=0), X.max(axis=0)]), tuple(CODES)).any(axis=0)
     columns = {names[j]: X[:, j] for j in np.flatnonzero(suspected).tolist()} | {target: y}
     return tuple(
         f"column {name!r} holds {value:g}, far from all its other values; if it is a missing-value code, "
-        f"give --na-values {value:g} (na_values in Python)"
+        f"give --na-values {code_of_column(name, value)} (na_values in Python)"
         for name, value in ((name, find_code(cells)) for name, cells in columns.items())
         if value is not None
     )

@@ -57,7 +57,7 @@ from sparsecv_mio.data.row_structure import (
     quote_names,
     time_order,
 )  # fmt: skip
-from sparsecv_mio.data.standard import find_code, standardize
+from sparsecv_mio.data.standard import CODES, code_of_column, find_code, standardize
 from sparsecv_mio.data.survival_columns import collect_survival_warnings, with_survival
 from sparsecv_mio.data.weights import apply_weight_column, least_rows
 from sparsecv_mio.declared_options import DEALING
@@ -84,6 +84,7 @@ NEAR_COPIES = 0.999  # absolute correlation from which a search names two column
 NOTED_ROWS, NOTED_COLUMNS = 2000, 300  # size up to which a search looks for nearly collinear columns: 20 ms
 MOST_CORRELATED = 2000  # columns, beyond which correlations are not computed
 MOSTLY_EMPTY = 0.5
+MAX_CODES = 6  # different whole numbers of a column, up to which they may be codes of categories
 UNREADABLE = "mixed"  # kind of a column with cells that are neither numbers nor text values
 NEARLY_EVERY = 0.9  # distinct values as a share of the rows, from which a column names its rows
 DEFAULT_FOLDS = int(DEALING["folds"])  # default folds of `solve`
@@ -324,7 +325,7 @@ def _describe_formats_to_settle(table: RawTable, how: Reading) -> dict[str, str]
     """Return a description of each column with ambiguous numbers, or whose texts are numbers in another format."""
     descriptions = describe_ambiguous(table.evidence, how.number_format)
     for column in table.columns:
-        rows = [row for row, text in column.texts.items() if is_unreadable(text)]
+        rows = [row for row, text in column.texts.items() if not column.has_categories and is_unreadable(text)]
         formats = describe_formats(column.texts[rows[0]], how.number_format) if len(rows) > 1 else ""
         if formats and 2 * len(rows) > len(column.texts):
             descriptions[column.name] = f"{column.texts[rows[0]]!r} in row {rows[0] + 1}; give {formats}"
@@ -601,9 +602,12 @@ def _facts(column: RawColumn, goal: RawColumn | None, how: Reading, ambiguous: s
     if ambiguous:
         return ColumnFacts(column.name, UNREADABLE, n_empty, None, None, None, None, [ambiguous], False)
     kind, notes, drop = _kind_of_column(column, numbers, is_target, how)
-    if (value := find_code(numbers)) is not None:
+    notes += _describe_code(column.name, numbers)
+    n_values = len(np.unique(numbers)) if kind == "whole number" and not is_target else 0
+    if 3 <= n_values <= MAX_CODES and len(numbers) >= FEW_ROWS:
         notes.append(
-            f"{value:g} is far from all other values; give --na-values {value:g} and --na if it is a missing-value code"
+            f"{n_values} different whole numbers; if they are codes of categories, give --categories "
+            f"{quote_names([column.name])}"
         )
     if not is_target and not drop:
         more, drop = _doubts(column, numbers)
@@ -621,6 +625,24 @@ def _facts(column: RawColumn, goal: RawColumn | None, how: Reading, ambiguous: s
         notes.append("empty in every row that has a target")
         drop = True
     return ColumnFacts(column.name, kind, n_empty, *_sizes(column, numbers), notes, drop and not is_target)
+
+
+def _describe_code(name: str, numbers: FloatArray) -> list[str]:
+    """Return a note on a value that may be a missing-value code: far from the others, or their only negative value."""
+    value, reason = find_code(numbers), "is far from all other values"
+    if value is None and numbers.size:
+        least = float(numbers.min())
+        others = numbers[numbers != least]
+        is_alone = len(np.unique(others)) > 2 and float(others.min()) > 0.0
+        if is_alone and least == 0.0 and float(others.min()) > 3.0 * float(np.ptp(others)):
+            value = least
+        elif is_alone and least < 0.0 and least in CODES:
+            value, reason = least, "is the only negative value"
+    if value is None:
+        return []
+    return [
+        f"{value:g} {reason}; give --na-values {code_of_column(name, value)} and --na if it is a missing-value code"
+    ]
 
 
 def _sizes(column: RawColumn, numbers: FloatArray) -> tuple[float | None, float | None, float | None, float | None]:
@@ -941,8 +963,11 @@ def _list_reading_options(how: Reading) -> list[str]:
         "--index-col": how.index_col, "--thousands": WORDS.get(how.thousands or "", how.thousands),
         "--na-values": ",".join(how.na_values), "--dates": ",".join(how.dates),
     }  # fmt: skip
-    orders = [f"--order {shlex.quote(order_text(column, words))}" for column, words in how.order]
-    names = [name.replace("_", "-") for name in how.changed_options() if name not in ("na", "encode", "order")]
+    orders = [f"--categories {quote_names(how.categories)}"] if how.categories else []
+    orders += [f"--order {shlex.quote(order_text(column, words))}" for column, words in how.order]
+    names = [
+        name.replace("_", "-") for name in how.changed_options() if name not in ("na", "encode", "order", "categories")
+    ]
     flags = {name: f"--{name}" for name in names}
     switches = {name: flag if name == "na-indicator" else f"--no-{name}" for name, flag in flags.items()}
     return orders + [f"{flag} {values[flag]!r}" if flag in values else switches[name] for name, flag in flags.items()]

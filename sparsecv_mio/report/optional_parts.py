@@ -446,7 +446,7 @@ def baseline_table(record: Record) -> ReportTable | None:
     gamma, sources = f"gamma = {format_number(record.gamma, 4)}", record.work.sources
     seconds = f"{sum(work.seconds for work in sources):.2f}" if sources else "?"  # without the start of the process
     rule, least, limits = " (one SE)" if record.one_se else "", record.certificate, restrictions_of(record)
-    rows = [(f"best subset{rule}", error, "", "", len(record.support), gamma, seconds)]
+    rows: list[tuple[str | int, ...]] = [(f"best subset{rule}", error, "", "", len(record.support), gamma, seconds)]
     if (least.gamma, least.tau) != (record.gamma, record.tau):
         minimum, gap = format_with_zeros(least.cv_error, ERROR_DIGITS), f"{least.cv_error - record.cv_error:+#.3g}"
         gamma, gap = f"gamma = {format_number(least.gamma, 4)}", mark_estimate(gap, record.estimate)

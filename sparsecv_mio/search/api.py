@@ -713,8 +713,8 @@ def solve(
         `aux`, unless its rows have weights already. Rows of weight 0 are omitted.
     **keywords
         Options of reading a file or frame, as in :func:`~sparsecv_mio.data.readers.read_dataset`: `na`,
-        `na_indicator`, `na_values`, `keep_default_na`, `encode`, `order`, `dates`, `decimal`, `thousands`, and of files
-        `sep`, `comment`, `skip_lines`, `encoding`, `header`, `index_col`. Further options of
+        `na_indicator`, `na_values`, `keep_default_na`, `encode`, `order`, `categories`, `dates`, `decimal`,
+        `thousands`, and of files `sep`, `comment`, `skip_lines`, `encoding`, `header`, `index_col`. Further options of
         :func:`~sparsecv_mio.search.api.cross_validate`.
 
     Returns

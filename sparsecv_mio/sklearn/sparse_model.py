@@ -146,7 +146,7 @@ def watched_search(estimator: Any, X: Any, y: Any) -> Iterator[dict[str, Any]]:
 
 
 REMEDIES = (  # what estimators have instead of options of files
-    (r"give --na-values (\S+) \(.*?\)", r"impute it by SimpleImputer(missing_values=\1) of sklearn.impute"),
+    (r"give --na-values .*?(-?[\d.]+)'? \(.*?\)", r"impute it by SimpleImputer(missing_values=\1) of sklearn.impute"),
     (r"--folds '?groups:(?:[^']*'|\S+)", "cv=GroupKFold() of sklearn.model_selection, with `groups` in fit,"),
     (r"--drop (?:'([^']*)'|(\S+\b))", r"force_out='\1\2'"),
     (r"give --exposure (?:'([^']*)'|(\S+))", r"give `exposure` in fit, and force_out='\1\2'"),

@@ -73,7 +73,7 @@ REFUSED: list[tuple[str, str, str, str]] = [
     ("g.csv", "a,b,y\n,1,2\n3,,3\n", "--na drop", "no row is left"),
     ("h.csv", "a,y\n" + "".join(f"w{k},{k}\n" for k in range(60)), "--encode onehot", "60 different text values"),
     ("i.csv", "a,y\n1,red\n2,blue\n3,green\n", "--encode onehot", "has 3 text values; a target of more than two"),
-    ("j.csv", "a,y\nu,1\n,2\nv,3\n", "--na mean --order a=u<v", "ranks have no mean; give --na drop"),
+    ("j.csv", "a,y\nu,1\n,2\nv,3\n", "--na mean --order a=u<v", "--na mean does not impute; give --na drop"),
     ("k.csv", "a,a=v,y\nu,1,1\nv,2,2\n", "--encode onehot", "with the name 'a=v'"),
     ("l.csv", "a,y\n1,2\n", "--sep ab", "--sep: 'ab' is not a separator"),
     ("m.csv", "a,y\n1,2\n", "--decimal ;", "--decimal: ';' is not a decimal mark"),

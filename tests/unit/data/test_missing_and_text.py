@@ -136,7 +136,7 @@ def test_an_order_codes_one_column_and_encode_the_others(tmp_path: Path) -> None
     [
         ("size=small<large", r"order: column 'size', row 2 \(index 1\): 'medium' has no rank; add it to"),
         ("sise=small<large", "order: 'sise' is not a feature .did you mean 'size'.+; give a text column"),
-        ("n=1<2", "order: column 'n' has numbers, not text values; remove it from the option"),
+        ("n=1<2", r"order: column 'n', row 3 \(index 2\): '3' has no rank; add it to the order"),
         ("size", "order: 'size' is not a column with its values; give the values"),
         ("size=small", "order: .'small'. is not a list of two or more different values for column 'size'; give"),
         (["size=a<b", "size=b<a"], "order: column 'size' is given twice; give the values"),
@@ -513,7 +513,7 @@ def test_ranks_with_missing_values_have_two_remedies(tmp_path: Path) -> None:
     words = ["low", "mid", "high", ""]
     (tmp_path / "t.csv").write_text("a,g,y\n" + "".join(f"{k * k % 7},{words[k % 4]},{k}\n" for k in range(24)))
     order = "g=low<mid<high"
-    with pytest.raises(BadInput, match="ranks have no mean; give na=.drop., or encode=.onehot. and no order for this"):
+    with pytest.raises(BadInput, match="na=.mean. does not impute; give na=.drop., write the .+ encode=.onehot. and"):
         read_dataset(tmp_path / "t.csv", "y", na="mean", order=order)
     assert read_dataset(tmp_path / "t.csv", "y", na="drop", order=order).n == 18
     assert "g=(missing)" in read_dataset(tmp_path / "t.csv", "y", na="mean", encode="onehot").names
@@ -547,8 +547,53 @@ def test_categories_that_are_numbers_are_text_values_if_texts_are_encoded(kind: 
     assert sc.verify(record, frame).ok
     plain = frame.assign(grade=[int(grade) for grade in grades])
     assert record.predict(plain) == pytest.approx(record.predict(frame), rel=1e-12)
-    if kind is int:
-        assert read_dataset(frame, "y").X.ravel().tolist() == grades
+    with pytest.raises(BadInput, match="the column has categories; give encode=.onehot., convert them to numbers, or"):
+        read_dataset(frame, "y")
+    numeric = sc.solve(plain, "y", folds=4, gammas=0.1, taus=1)
+    assert numeric.predict(frame) == pytest.approx(numeric.predict(plain), rel=1e-12)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "frame"])
+def test_numbers_of_named_columns_are_categories(suffix: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    codes = rng.choice([1000001, 1000002, 10, 9], 40)
+    frame = pd.DataFrame({"code": codes, "a": rng.normal(size=40), "y": rng.normal(size=40) + (codes == 10)})
+    source = frame if suffix == "frame" else tmp_path / f"t.{suffix}"
+    if suffix != "frame":
+        (frame.to_csv if suffix == "csv" else frame.to_parquet)(source, index=False)
+    record = sc.solve(source, "y", categories="code", gammas=[0.1], taus=[5], folds=4)
+    assert record.support == ("code=9", "code=10", "code=1000001", "code=1000002", "a")
+    assert sc.verify(record, source).ok
+    texts = frame.assign(code=[f"c{code}" for code in codes])
+    same = sc.solve(texts, "y", encode="onehot", gammas=[0.1], taus=[5], folds=4)
+    assert record.cv_error == pytest.approx(same.cv_error, rel=1e-12)
+    new = frame.drop(columns="y")
+    new.to_csv(tmp_path / "new.csv", index=False)
+    for rows in (new, tmp_path / "new.csv"):
+        assert record.predict(rows) == pytest.approx(same.predict(texts), rel=1e-10)
+    ranked = read_dataset(source, "y", order="code=9<10<1000001<1000002")
+    assert sorted(set(ranked.X[:, 0])) == [0.0, 1.0, 2.0, 3.0]
+    with pytest.raises(BadInput, match="^categories: 'cod' is not a feature .did you mean 'code'"):
+        read_dataset(source, "y", categories=["cod"])
+
+
+def test_an_encoding_without_text_values_names_the_option_for_number_codes() -> None:
+    frame = pd.DataFrame({"a": [4, 6, 8, 4], "y": [1.0, 2.0, 4.0, 3.0]})
+    notes = read_dataset(frame, "y", encode="onehot").reading
+    assert notes is not None and any("--categories" in note for note in notes.notes)
+    with pytest.raises(BadInput, match='categories="COLUMN" if the values are numbers'):
+        sc.solve(frame, "y", encode="onehot", count="factors", folds=4)
+
+
+def test_a_missing_value_code_may_belong_to_one_column(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"bmi": [20.0, -9, 25, 30], "edu": [9.0, 8, 9, -9], "w": list("abxc"), "y": [1.0, 2, 4, 3]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for source, codes in ((frame, {"bmi": -9, "w": "x"}), (tmp_path / "t.csv", "bmi=-9,w=X")):
+        data = read_dataset(source, "y", na_values=codes, na="mean", encode="onehot")
+        assert data.X[:, :2].tolist() == [[20.0, 9.0], [25.0, 8.0], [25.0, 9.0], [30.0, -9.0]]
+        assert "w=(missing)" in data.names and "w=x" not in data.names
+    with pytest.raises(BadInput, match="^na_values: 'bmy=-9' names no column .did you mean 'bmi'.+ CODE for all"):
+        read_dataset(frame, "y", na_values="bmy=-9", drop=["w"])
 
 
 @pytest.mark.parametrize("value", [[1, 2], {"a": 1}, 1j, b"ab", time(3), object()])

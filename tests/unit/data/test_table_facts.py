@@ -328,11 +328,38 @@ def test_possible_codes_are_named_and_not_proposed(
     cells = [*np.tile(values, 9).tolist(), code, code]
     path.write_text("a,b,y\n" + "".join(f"{k * k % 13},{v},{k * 5 % 17}\n" for k, v in enumerate(cells)))
     found = inspect_file(path, "y", Reading(), None)
-    words = f"{code:g} is far from all other values; give --na-values {code:g} and --na if it is a missing-value code"
+    words = f"{code:g} is far from all other values; give --na-values b={code:g} and --na if it is a missing-value code"
     assert (words in found.columns[1].notes) is noted and not any("--na-values" in one for one in found.options)
     data = read_dataset(path, "y")
     notes = stand_in_notes(data.X, data.y, data.names, data.target)
     assert any(f"column 'b' holds {code:g}, far from" in note for note in notes) is noted
+
+
+@pytest.mark.parametrize(
+    ("others", "code", "noted"),
+    [
+        ([15.0, 22.5, 39.0, 27.0], -9, True), ([77.0, 171.0, 120.0, 95.0], -1, True),
+        ([522.0, 13592.0, 800.0, 2000.0], -8, True), ([35.6, 38.2, 37.0, 36.5], 0, True),
+        ([0.0, 1.0, 2.0, 3.0], -1, False), ([-3.0, 5.0, 12.0, 14.0], -9, False), ([1.0, 2.0, 3.0, 4.0], 0, False),
+        ([15.0, 22.5, 39.0, 27.0], -5, False),
+    ],
+)  # fmt: skip
+def test_the_only_negative_value_may_be_a_code(others: list[float], code: int, noted: bool, tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    cells = [*np.tile(others, 9).tolist(), code, code]
+    path.write_text("a,b,y\n" + "".join(f"{k * k % 13},{v},{k * 5 % 17}\n" for k, v in enumerate(cells)))
+    notes = inspect_file(path, "y", Reading(), None).columns[1].notes
+    assert any(f"give --na-values b={code:g} and" in note for note in notes) is noted
+
+
+def test_few_whole_numbers_may_be_codes_of_categories(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("cyl,n,y\n" + "".join(f"{4 + 2 * (k % 3)},{k * k % 13},{k * 5 % 17}\n" for k in range(40)))
+    cyl, n, y = inspect_file(path, "y", Reading(), None).columns
+    assert "3 different whole numbers; if they are codes of categories, give --categories cyl" in cyl.notes
+    assert not any("--categories" in note for note in (*n.notes, *y.notes))
+    again = inspect_file(path, "y", Reading.from_keywords(categories="cyl"), None)
+    assert again.columns[0].kind == "words (3)" and "--categories cyl" in " ".join(again.options)
 
 
 def test_copies_of_rows_are_named_unless_chance_explains_them() -> None:
