@@ -264,8 +264,8 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
         columns = next((some for some in factors if name in some), None)
         if "=" in name and any(one.split("=")[0] == name.split("=")[0] for one in restrictions.adjust):
             raise BadInput(
-                f"reference: {name!r} belongs to a factor of --adjust, which has no reference level; remove {name!r} "
-                "from --reference"
+                f"reference: {name!r} belongs to a factor of --adjust, whose reference is always the first level; "
+                f"remove {name!r} from --reference"
             )
         if name in forced_out_levels:
             raise BadInput(

@@ -263,7 +263,7 @@ def predict(
     at: float | None = option(None, "TIME", "With --loss cox: also write the probability to survive this time; "
                                             "requires --train. [none]"),
     train: str | None = option(None, "FILE", "Data of the record, for --interval and --at. [none]"),
-    out: str | None = option(None, "FILE", "Write the predictions to this CSV file. [standard output]", also="-o"),
+    out: str | None = option(None, "FILE", "Write the predictions to this CSV file. [standard output, -]", also="-o"),
     invalid_rows: str = option(InvalidRows.ERROR, "",
                                "Treatment of rows with an unknown level, a text instead of a number, an invalid "
                                "exposure or offset, or a missing value that is not imputed. error: stop with a "
@@ -285,6 +285,7 @@ def predict(
     The file is read in the same way as the data of the record, unless options give another format. Lines that were
     skipped in the data of the record, such as units, are skipped in this file only if it cannot be read otherwise.
     """
+    out = None if out == "-" else out
     session.check_outputs({"--out": out}, [record, data, *filter(None, [train])])
     stored = _one_model(_record_before(record, data, "predict"), record)
     hazards = None if at is None else _fit_hazards(stored, train)

@@ -239,8 +239,9 @@ def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) 
     for option, place in places.items():
         if place is None or (place == "-" and option == "--json"):
             continue
-        if not place:
-            raise BadInput(f"{option}: the file name is empty; give a name")
+        if place in ("", "-"):
+            fault = "'-' is standard output, which this option does not support" if place else "the file name is empty"
+            raise BadInput(f"{option}: {fault}; give a name")
         check_writable(place, option, through=option in THROUGH)
         real = os.path.realpath(place)
         if option == "--proof" and os.path.realpath(f"{place}{NUMBERS}") in taken:

@@ -176,8 +176,8 @@ RULES: tuple[tuple[Callable[[Fault], bool], str], ...] = (  # the first rule tha
     (lambda at: is_unreadable(str(at.value)), "write plain numbers, such as -1234.5, or {drop}"),
     (
         lambda at: 2 * at.count < int(np.sum(~at.column.empty)),
-        'text in {count} of {rows} cells; correct them, give na_values="{codes}" and na="drop" if they mark missing '
-        "values, or {drop}",
+        'text in {count} of {rows} cells; correct them, give na_values="{codes}" and na="drop" or na="mean" if they '
+        "mark missing values, or {drop}",
     ),
     (
         lambda at: at.is_target,

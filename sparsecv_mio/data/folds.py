@@ -284,10 +284,10 @@ def fold_columns(spec: str) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> fold_columns("groups:patient:10"), fold_columns("10")
-    (('patient',), ())
+    >>> fold_columns("groups:patient:10"), fold_columns("3xgroups:patient:10"), fold_columns("10")
+    (('patient',), ('patient',), ())
     """
-    kind, _, value = canonical(spec).partition(":")
+    kind, _, value = re.sub(r"^\d+x", "", canonical(spec)).partition(":")
     if kind == "groups" and (in_folds := GROUPS_IN_FOLDS.fullmatch(value)):
         value = in_folds[1]
     return (value,) if kind in ("groups", "column") and value else ()
@@ -415,8 +415,8 @@ def _draw_fold_labels(text: str, dataset: Dataset, seed: int, repeats: int) -> I
             yield holdout_labels(value, dataset.n, seed, repeat)
         elif kind in KINDS and repeats > 1:
             raise BadInput(
-                f"folds {kind!r} are always the same in every repeat; repeat K, stratified:K, blocks:B or holdout:F "
-                "instead"
+                f"folds: {kind!r} cannot be repeated; repeat K, stratified:K, blocks:B or holdout:F, or leave out the "
+                "number of repeats"
             )
         else:
             raise BadInput(f"folds {text!r} are unknown{did_you_mean(kind, KINDS)}; use {SPECS}")

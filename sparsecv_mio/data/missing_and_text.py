@@ -274,7 +274,8 @@ def _date_columns(
             if keep_texts:
                 texts[row] = cell
                 continue
-            advice = "write all dates in one form, or leave the cell empty"
+            code = json.dumps(f"{column.name}={cell}", ensure_ascii=False)
+            advice = f"write all dates in one form, or give na_values={code} if this cell means a missing date"
             if is_form_known:
                 advice = f"write the dates as {parts_of_form(form)}, as in the data of the model"
             raise BadInput(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import zipfile
 import zlib
@@ -442,7 +443,11 @@ def read_new_rows(
         except BadInput as error:
             failures.append(error)
             continue
-        found.append(rows._replace(skipped_lines=",".join(parts[:count]), read_lines=",".join(parts[count:n_present])))
+        skipped, read_parts = how.skipped_lines[:count], parts[count:n_present]
+        header = next(line for line in itertools.count(1) if not any(line in lines for lines in skipped))
+        if how.header and read_parts and header in how.skipped_lines[count]:
+            read_parts = read_parts[1:]  # its first line has the names of the columns
+        found.append(rows._replace(skipped_lines=",".join(parts[:count]), read_lines=",".join(read_parts)))
         if rows.n_invalid_rows == 0:
             break
     if not found:

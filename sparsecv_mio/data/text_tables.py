@@ -269,6 +269,8 @@ def _find_header(table: TextTable, separator: str, expected: set[str]) -> Header
     with _open_rows(table.with_separator(separator)) as rows:
         lines = list(islice(rows, FIRST_ROWS))
     widths = [len(cells) for _, cells in lines]
+    if _has_row_names(lines):
+        return HeaderPlace(0, separator, lines)
     width = max(widths, key=widths.count, default=1)
     names = [k for k, (_, cells) in enumerate(lines) if len(cells) == width and _are_names(cells)]
     with_expected = [k for k in names if expected and expected <= set(map(str.strip, lines[k][1]))]
@@ -277,6 +279,14 @@ def _find_header(table: TextTable, separator: str, expected: set[str]) -> Header
     if width > 1 and (names or len(set(widths)) == 1):
         return HeaderPlace(names[0] if names else 0, separator, lines)
     return None
+
+
+def _has_row_names(lines: list[tuple[int, list[str]]]) -> bool:
+    """Return True if the header has a name for every column except the first one, as `write.table` in R writes it."""
+    header, rows = (lines[0][1], [cells for _, cells in lines[1:]]) if len(lines) > 2 else ([], [])
+    is_longer = len(header) > 1 and all(len(cells) == len(header) + 1 for cells in rows)
+    are_row_names = len({cells[0] for cells in rows}) == len(rows) and any(cells[-1].strip() for cells in rows)
+    return is_longer and are_row_names and _are_names(header)
 
 
 def _are_names(cells: list[str]) -> bool:
@@ -288,6 +298,13 @@ def _are_names(cells: list[str]) -> bool:
 def _check_widths(table: TextTable, width: int) -> None:
     """Raise `BadInput` for lines with another number of cells than the first line, with the option that skips them."""
     others, n_rows = list[tuple[int, list[str]]](), 0
+    with _open_rows(table) as rows:
+        has_row_names = _has_row_names(list(islice(rows, FIRST_ROWS)))
+    if has_row_names:
+        raise BadInput(
+            f"file {str(table.path)!r} has {width} column names but {width + 1} cells in each line: its first "
+            "column has no name; add one, or write the file with row.names = FALSE or col.names = NA in R"
+        )
     with _open_rows(table) as rows:
         for n_rows, (line, row) in enumerate(rows, start=1):  # noqa: B007
             if len(row) != width:

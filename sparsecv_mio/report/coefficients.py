@@ -13,13 +13,14 @@ import numpy as np
 from sparsecv_mio.certificate.accuracy import Scatter
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.records import PathRow, Record
-from sparsecv_mio.certificate.restrictions import References
+from sparsecv_mio.certificate.restrictions import References, restrictions_of
 from sparsecv_mio.digits import format_number, quoted_name
 from sparsecv_mio.errors import GridEdgeWarning, SparseCVWarning
 from sparsecv_mio.model_space import abbreviate_names, find_factors, word_of_factor
 from sparsecv_mio.report.layout import say
 from sparsecv_mio.report.record_words import NULL_IS_BETTER, edge_hints
 from sparsecv_mio.targets import Loss, Target
+from sparsecv_mio.units import ACCURATE_RTOL
 from sparsecv_mio.words import Intercept, Scale
 
 if TYPE_CHECKING:
@@ -262,9 +263,25 @@ def factor_lines(record: Any) -> list[str]:
     return lines
 
 
+def bound_lines(record: Any) -> list[str]:
+    """Return a line on the coefficients that are at one of their bounds, other than 0; empty if none is."""
+    if isinstance(record, PathRecord):
+        return []
+    limits = restrictions_of(record).bounds
+    at_bound = [
+        name for name, value in record.coefficients.items()
+        if value != 0.0 and any(math.isclose(value, limit, rel_tol=ACCURATE_RTOL) for limit in limits.get(name, ()))
+    ]  # fmt: skip
+    if not at_bound:
+        return []
+    noun, verb = ("coefficient", "is") if len(at_bound) == 1 else ("coefficients", "are")
+    return [f"the {noun} of {abbreviate_names(at_bound)} {verb} at a bound of --coef-bounds"]
+
+
 def _name_mean(record: Any) -> str:
     """Return the name of the mean of the levels that the penalty gives the coefficients of a factor."""
-    weights = "weights p (1 - p), with p the share of the rows that have the level"
+    share = "weighted share" if record.data.weights or record.data.class_weight else "share"
+    weights = f"weights p (1 - p), with p the {share} of the rows that have the level"
     return f"the mean of all levels ({'equal weights' if record.data.scale == Scale.NONE else weights})"
 
 
@@ -331,6 +348,6 @@ def make_printer(printer: Callable[[Console, Shown], None], record: Shown) -> Ca
 
     def show(console: Console) -> None:
         printer(console, against(record, requested_references(record)))
-        say(console, *factor_lines(record))
+        say(console, *factor_lines(record), *bound_lines(record))
 
     return show

@@ -481,9 +481,9 @@ def print_baselines(console: Console, record: Record, brief: bool) -> None:
     record : Record
         Record of a search.
     brief : bool
-        True to print only what is certified, without the table.
+        True to omit the comparison of nested CV errors.
     """
-    table = None if brief else baseline_table(record)
+    table = baseline_table(record)
     if table is not None:
         compared = "differences from the reported pair, with paired standard errors over the folds"
         compared += f"; {ONE_SE_RULE}" if record.one_se is not None else ""

@@ -27,7 +27,7 @@ from sparsecv_mio.report.class_pictures import plot_calibration as plot_calibrat
 from sparsecv_mio.report.class_pictures import plot_roc as plot_roc
 from sparsecv_mio.report.coefficients import against, requested_references, spreads
 from sparsecv_mio.report.optional_parts import plot_baselines, plot_inclusion, plot_intervals, plot_sources
-from sparsecv_mio.report.size_rows import SizeRow, advise_full_curve, best_by_tau, rows_of_pairs
+from sparsecv_mio.report.size_rows import SizeRow, advise_full_curve, best_by_tau, rows_of_pairs, words_of_gamma
 from sparsecv_mio.report.time_pictures import (
     FittedHazards,
     HeldOutTimes,
@@ -199,7 +199,7 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     else:
         figures.whole_numbers(ax, at.tolist())
         one_gamma = len({row.gamma for row in record.table}) == 1
-        gamma = f"gamma = {format_number(rows[0].row.gamma, 4)}" if one_gamma else "every tau at its best gamma"
+        gamma = f"gamma = {format_number(rows[0].row.gamma, 4)}" if one_gamma else f"every tau {words_of_gamma(record)}"
         figures.write_title(ax, "\n".join(filter(None, (f"CV error, {gamma}", advise_full_curve(record)))))
     figures.draw_outer_legend(ax)
     return ax

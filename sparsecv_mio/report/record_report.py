@@ -35,6 +35,7 @@ from sparsecv_mio.report import figures, optional_parts, record_plots, record_ta
 from sparsecv_mio.report.class_pictures import PredictedClasses, Reliability, draw_calibration, draw_roc, format_rows
 from sparsecv_mio.report.coefficients import (
     against,
+    bound_lines,
     factor_lines,
     find_levels,
     ratio_columns,
@@ -272,7 +273,8 @@ def _baseline_section(record: Record) -> list[Section]:
     """Return the section that compares the answer with baselines, if the record has them."""
     if (table := optional_parts.baseline_table(record)) is None:
         return []
-    picture = _picture("baselines", table.caption, 3.2, optional_parts.plot_baselines, record)
+    words = "CV errors of the baselines, with bars of one standard error of the difference from the reported pair."
+    picture = _picture("baselines", words, 3.2, optional_parts.plot_baselines, record)
     lines = [*optional_parts.certified_lines(record), *optional_parts.nested_lines(record)]
     return [Section("Baselines", (*_sentences(lines), table, picture))]
 
@@ -511,7 +513,8 @@ def _picture(name: str, caption: str, height: float, draw: Callable[..., object]
 def _pictures(record: Record) -> list[Picture]:
     """Return the figures of a search, without those of classes and of coefficients."""
     sizes, states = size_rows.best_by_tau(record), {row.status for row in record.table}
-    words = "CV error for each tau at its best gamma: dots with bars of one standard error over the folds, "
+    words = f"CV error for each tau {size_rows.words_of_gamma(record)}: dots with bars of one standard error over the "
+    words += "folds, "
     words += "certified intervals as bands"
     if any(size_row.is_estimate for size_row in sizes):
         words += f", estimates, perhaps {EITHER_SIDE}, as hollow dots"
@@ -662,7 +665,7 @@ def _sign_note(record: AnyRecord) -> str:
 
 def _model(record: Record | FitRecord, data: Dataset | None) -> tuple[Block, ...]:
     """Return the table of a model and, for logistic and Poisson loss, its fit to all rows."""
-    lines = [*factor_lines(record), *scatter_lines(record, record, data)]
+    lines = [*factor_lines(record), *bound_lines(record), *scatter_lines(record, record, data)]
     return (_model_table(record, data), *_sentences(lines))
 
 

@@ -360,7 +360,11 @@ def selection_lines(record: Record) -> list[str]:
         many = "no fold is solved yet" if unsolved == total else f"{unsolved:,} of {total:,} folds are not solved"
         head = f"stability (estimate: {many})"
     model = set(words_of_terms(record.support, factors))
-    return [f"{head}: {_compare_with_folds(counts, model, k, fitted, restrictions_of(record).unit_of_tau)}"]
+    line = f"{head}: {_compare_with_folds(counts, model, k, fitted, restrictions_of(record).unit_of_tau)}"
+    if seen := record.seen_folds:
+        agree = f"{several(seen, 'fold')} agree{'s' if seen == 1 else ''}"
+        line += f"; {agree} by construction, with the features of this model"
+    return [line]
 
 
 def is_in_time_order(record: Record) -> bool:

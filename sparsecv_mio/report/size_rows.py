@@ -167,6 +167,11 @@ def title_of_sizes(record: Record) -> str:
     return f"best gamma{suffix} for each tau ({reported})"
 
 
+def words_of_gamma(record: Record) -> str:
+    """Return which gamma of each tau the rows of `best_by_tau` have."""
+    return f"at its best gamma{'' if record.least is None else f' (tau = {record.tau}: the reported gamma)'}"
+
+
 def advise_full_curve(record: Record) -> str:
     """Return advice on a run with the CV error of every size; empty if at most half of the sizes are excluded."""
     rows = best_by_tau(record)

@@ -495,7 +495,7 @@ def test_rows_of_one_id_in_different_folds_are_named(tmp_path: Path, capsys: Sai
     said = capsys.readouterr().err
     assert "--force-in: 'c' is not a feature" in said and "because" not in said
     assert run([*solve, "--adjust", "site", "--reference", "site=b"]) == 2
-    assert "--reference: 'site=b' belongs to a factor of --adjust, which has no reference" in capsys.readouterr().err
+    assert "--reference: 'site=b' belongs to a factor of --adjust, whose reference is always" in capsys.readouterr().err
 
 
 def test_no_row_is_lost_on_the_way_to_other_programs(tmp_path: Path, capsys: Said) -> None:
@@ -754,6 +754,20 @@ def test_lines_that_a_record_skips_are_skipped_only_where_the_file_needs_it(tmp_
         assert printed.out.count("\n") == n_lines and said in printed.err and unsaid not in printed.err
     assert run(["predict", str(record), str(data), "--skip-lines", "none"]) == 2
     assert "column 'a' holds text 'kg' in row 1 (line 2)" in capsys.readouterr().err
+    titled = tmp_path / "titled.csv"
+    titled.write_text("\n".join(["A table", "a,b,y", *rows[:12], "66,30,150"]) + "\n")
+    ask[1] = "1,15"
+    assert run(["solve", str(titled), "-t", "y", *ask]) == 0
+    capsys.readouterr()
+    assert run(["predict", str(record), str(new), "--out", "-"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.count("\n") == 5 and "--skip-lines" not in printed.err and not Path("-").exists()
+    assert run(["solve", str(titled), "-t", "y", *ask, "--save-held-out", "-"]) == 2
+    assert "--save-held-out: '-' is standard output, which this option does not" in capsys.readouterr().err
+    assert run(["predict", str(record), str(data), "--skip-lines", "15"]) == 2
+    ask[1] = "2,15"
+    assert run(["solve", str(data), "-t", "y", *ask]) == 0
+    capsys.readouterr()
     stored = sc.read_record(record)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -88,6 +88,7 @@ def test_a_model_of_dates_is_verified_and_predicts(tmp_path: Path) -> None:
     [
         (["1/2/2024", "3/4/2024"], "days", "dates: '1/2/2024' in column 'd' may begin with the day or the month; a"),
         (["2024-01-02", "soon", "2024-02-01"], "days", r"column 'd', row 2 \(index 1\): 'soon' is not a date such"),
+        (["2024-01-02", "#N/A", "2024-02-01"], "days", ".* in one form, or give na_values=.d=#N/A. if this cell"),
         (["red", "blue"], "days", "dates: no feature is read as dates; write dates as 2024-12-31, or leave this"),
         (["2024-01-02"] * 2, "wekday", r"dates: 'wekday' is unknown \(did you mean 'weekday'\?\); give one or"),
         (["2024-01-02"] * 2, "dayfirst", "dates: 'dayfirst' states only the order .* as in dates=\"days,dayfirst\""),

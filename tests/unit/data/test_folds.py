@@ -121,8 +121,8 @@ def test_groups_take_any_names_in_sorted_order() -> None:
         ("holdout:٠.٢", "between 0 and 1"),
         ("holdout:0.1_5", "between 0 and 1"),
         ("٣", "are unknown"),
-        ("3xloo", "are always the same"),
-        ("3xgroups:g", "are always the same"),
+        ("3xloo", "cannot be repeated; repeat K"),
+        ("3xgroups:g", "cannot be repeated; repeat K"),
         ("2x", "do not state what to repeat; for example, 2x10 repeats 10 folds 2 times"),
         ("2x1", "fewer than two folds"),
         ("2xten", "are unknown"),
@@ -395,7 +395,7 @@ def test_groups_stay_whole_in_folds(k: int, seed: int) -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [("groups:g:4", "need 4 groups but the column has 3"), ("groups:g:1", "fewer than two"), ("groups:h:2", "'h'"),
-     ("2xgroups:g:2", "are always the same"), ("forward:2:2", "with a gap of 2, the first fold has 0 training rows"),
+     ("2xgroups:g:2", "cannot be repeated"), ("forward:2:2", "with a gap of 2, the first fold has 0 training rows"),
      ("forward:2:x", "unknown")],
 )  # fmt: skip
 def test_folds_of_groups_and_gaps_that_cannot_be(spec: str, words: str) -> None:

@@ -460,7 +460,7 @@ def test_texts_among_numbers_are_named_with_the_option_that_reads_them(texts: li
     path.write_text("a,b,y\n" + "".join(rows))
     found, codes = inspect_file(path, "y", STRICT, None), ",".join(sorted(set(texts)))
     assert "--drop b" in found.options and found.columns[1].kind == "mixed" and not found.refused
-    advice = f'correct them, give na_values="{codes}" and na="drop" if they mark missing values'
+    advice = f'correct them, give na_values="{codes}" and na="drop" or na="mean" if they mark missing values'
     assert advice in found.columns[1].notes[0]
     with pytest.raises(BadInput, match=f"'b' holds text .* in row 1 .line 2.; .*{re.escape(advice)}"):
         read_dataset(path, "y")

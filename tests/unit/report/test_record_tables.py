@@ -22,6 +22,7 @@ from sparsecv_mio.report.layout import pair
 from sparsecv_mio.report.record_report import proved_sentences
 from sparsecv_mio.report.record_tables import describe_model_space, error_lines, print_answer
 from sparsecv_mio.report.record_words import data_line, hints
+from sparsecv_mio.report.size_rows import words_of_gamma
 from sparsecv_mio.search.api import solve
 
 from .printing import check, data, printed
@@ -48,6 +49,7 @@ def test_all_is_about_the_pair_that_the_rule_chose(simplest: Record) -> None:
     at = next(k for k, line in enumerate(lines) if line.startswith("one-standard-error rule"))
     assert lines[at + 1] == "model refitted on all rows (subset certified optimal)"
     assert f"best gamma for each tau (for tau = {simplest.tau}: the reported gamma)" in lines
+    assert words_of_gamma(simplest) == f"at its best gamma (tau = {simplest.tau}: the reported gamma)"
     assert len(simplest.support) == simplest.tau == simplest.refit.tau
     assert {len(fold.support) for fold in simplest.chosen_folds} == {simplest.tau}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.model_space import Restrictions
-from sparsecv_mio.report.coefficients import factor_lines, make_printer, with_reference
+from sparsecv_mio.report.coefficients import bound_lines, factor_lines, make_printer, with_reference
 from sparsecv_mio.report.fit_tables import print_fit
 from sparsecv_mio.report.journal_numbers import format_limits
 from sparsecv_mio.report.optional_parts import print_draws
@@ -55,6 +57,23 @@ def test_deviations_sum_to_zero_by_the_weights_of_the_penalty() -> None:
         weights = "weights p (1 - p), with p the share of the rows that have the level"
         name = {"length": weights, "none": "equal weights"}[scale]
         assert f"compare each level with the mean of all levels ({name});" in factor_lines(record)[0]
+    weighted = replace(given, row_weights=np.linspace(0.2, 4.0, 30), weights="w")
+    record = sc.solve(weighted, gammas=[0.1], taus=[3], count="factors", folds=5)
+    share = np.average(given.X, axis=0, weights=np.linspace(0.2, 4.0, 30))
+    columns = [name for name in given.names if name.startswith("city")]
+    total = sum((share * (1.0 - share))[given.names.index(name)] * record.coefficients[name] for name in columns)
+    assert total == pytest.approx(0.0, abs=1e-9)
+    assert "with p the weighted share of the rows that have the level" in factor_lines(record)[0]
+
+
+def test_coefficients_at_a_bound_are_named() -> None:
+    limits = {"x": (0.0, 0.25), "city=B": (-9.0, 9.0)}
+    record = sc.solve(data(), gammas=[0.1], taus=[3], folds=5, coef_bounds=limits, force_in=["x"])
+    assert bound_lines(record) == ["the coefficient of x is at a bound of --coef-bounds"]
+    screen = Console(file=io.StringIO(), width=200)
+    make_printer(lambda console, one: None, record)(screen)
+    assert "the coefficient of x is at a bound" in screen.file.getvalue()  # type: ignore[attr-defined]
+    assert bound_lines(sc.solve(data(), gammas=[0.1], taus=[3], folds=5)) == []
 
 
 def test_what_is_printed_says_so() -> None:
