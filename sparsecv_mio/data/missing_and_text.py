@@ -96,7 +96,7 @@ def impute_and_encode(table: RawTable, how: Reading, wanted: Wanted) -> Dataset:
     every, (is_kept, table) = table, _complete_rows(table, how)
     if table.rows == 0 and len(is_kept):
         most = max(every.features, key=lambda column: int(column.empty.sum()), default=None)
-        named = f"{drop_keyword(most.name)} ({int(most.empty.sum()):,} empty cells)" if most else "another target"
+        named = f"{drop_keyword(most.name)} ({int(most.empty.sum()):,} missing values)" if most else "another target"
         raise BadInput(f'no row is left, because every row has a missing value; give na="mean", or {named}')
     means = _fill_values(table, how)
     levels = {column.name: column.levels(how.orders.get(column.name, ())) for column in table.columns if column.texts}
@@ -591,7 +591,7 @@ def _fill_values(table: RawTable, how: Reading) -> dict[str, float]:
 
 
 def _describe_dropped_rows(table: RawTable, is_kept: BoolArray, how: Reading) -> list[str]:
-    """Return a note on dropped rows, with the empty cells by column, and a column without which most rows remain."""
+    """Return a note on dropped rows, with the missing values by column, and a column without which most rows remain."""
     n_dropped = int(np.sum(~is_kept))
     if not n_dropped:
         return []
@@ -600,7 +600,7 @@ def _describe_dropped_rows(table: RawTable, is_kept: BoolArray, how: Reading) ->
         return [f"{words} without a target dropped"]
     gaps = {column.name: column.empty for column in table.columns if column.has_empty}
     ranked = sorted(gaps, key=lambda name: -int(gaps[name].sum()))
-    words += f" with empty cells dropped ({abbreviate_list([f'{name!r}: {gaps[name].sum():,}' for name in ranked])})"
+    words += f" with missing values dropped ({abbreviate_list([f'{name!r}: {gaps[name].sum():,}' for name in ranked])})"
     n_gaps = np.sum([*gaps.values()], axis=0)
     alone = {column.name: int((column.empty & (n_gaps == 1)).sum()) for column in table.features}
     name = max(alone, key=lambda column: alone[column])
@@ -625,7 +625,7 @@ def describe_absent_level(column: RawColumn) -> str:
     """Return a note on missing cells of a text column, if cells of numeric columns are imputed."""
     n_cells, level = int(column.empty.sum()), indicator_name(column.name)
     own = "is a separate level" if n_cells == 1 else "are a separate level"
-    return f"{several(n_cells, 'empty cell')} of {column.name!r} {own}, {level}"
+    return f"{several(n_cells, 'missing value')} of {column.name!r} {own}, {level}"
 
 
 def _describe_imputation(table: RawTable, how: Reading, means: Mapping[str, float]) -> list[tuple[str, str]]:

@@ -508,7 +508,7 @@ def describe_imputed_cells(counts: Mapping[str, int], fill: str) -> list[tuple[s
     names = abbreviate_list([repr(name) for name, count in counts.items() if count])
     n_cells = sum(counts.values())
     whose = "its" if n_cells == 1 else "their"
-    return [(f"{several(n_cells, 'empty cell')} imputed by the {fill} of {whose} column", names)] if names else []
+    return [(f"{several(n_cells, 'missing value')} imputed by the {fill} of {whose} column", names)] if names else []
 
 
 def with_weights_in_notes(reading: Applied, counts: Mapping[str, int]) -> Applied:
@@ -523,9 +523,9 @@ def with_weights_in_notes(reading: Applied, counts: Mapping[str, int]) -> Applie
 
     Examples
     --------
-    >>> reading = Applied(Reading(na=Missing.MEAN), ("a",), notes=(f"2 empty cells imputed {OVER_ALL_ROWS}, in 'a'",))
+    >>> reading = Applied(Reading(na=Missing.MEAN), ("a",), notes=(f"2 missing values imputed {OVER_ALL_ROWS}",))
     >>> with_weights_in_notes(reading, {"a": 1}).notes
-    ("1 empty cell imputed by the unweighted mean of its column over all rows, held-out ones included, in 'a'",)
+    ("1 missing value imputed by the unweighted mean of its column over all rows, held-out ones included, in 'a'",)
     """
     notes = [note for note in reading.notes if OVER_ALL_ROWS not in note]
     place = next((place for place, note in enumerate(reading.notes) if OVER_ALL_ROWS in note), len(notes))

@@ -122,7 +122,7 @@ HOW = {"sep": ";", "decimal": ",", "comment": "#", "na": "mean", "encode": "oneh
 def test_a_record_of_a_messy_file_is_verified_and_altered_ones_are_not(messy: Path) -> None:
     data = read_dataset(messy, "y", **HOW)  # type: ignore[arg-type]
     record = Record.from_json(solve(data, folds="5", gammas=0.1).to_json())
-    assert record.warnings[0].startswith("1 empty cell imputed by the mean")
+    assert record.warnings[0].startswith("1 missing value imputed by the mean")
     assert applied_reading(record.data.reading) == replace(data.reading, notes=())  # type: ignore[type-var]
     again = read_again(messy, record.data)
     assert again.fingerprint == data.fingerprint and verify(record, again).ok

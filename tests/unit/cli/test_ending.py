@@ -167,7 +167,7 @@ def test_quiet_shows_warnings_about_the_data(tmp_path: Path, capsys: pytest.Capt
     how = ["--target", "y", "--loss", "poisson", "--encode", "onehot", "--na", "mean", "--gamma", "1", "--tau", "1"]
     assert run(["solve", str(table), *how, "--folds", "3", "--quiet", "--json", answer]) == 0
     said = capsys.readouterr().err.splitlines()
-    parts = ["1 empty cell imputed", "column 'who' has 22 levels", "'years' may be the exposure"]
+    parts = ["1 missing value imputed", "column 'who' has 22 levels", "'years' may be the exposure"]
     assert len(said) == len(parts) and all(words in line for words, line in zip(parts, said, strict=True)), said
     table.write_text("who,arm,a,years,same,y\ns1,u,,1,1,2\ns2,v,3,2,1,0\n", encoding="utf-8")
     assert run(["predict", answer, str(table), "--quiet"]) == 0

@@ -79,7 +79,7 @@ def test_a_text_of_python_and_plans_is_read_alike(table: str) -> None:
 
 
 def test_empty_words_are_a_level_that_is_said(table: str, capsys: pytest.CaptureFixture[str]) -> None:
-    note = "13 empty cells of 'sex' are a separate level, sex=(missing)"
+    note = "13 missing values of 'sex' are a separate level, sex=(missing)"
     ask = ["fit", table, "-t", "y", "--na", "mean", "--encode", "onehot", "--gamma", "1", "--tau", "1"]
     assert run([*ask, "--adjust", "sex"]) == 0
     told = capsys.readouterr()
@@ -210,7 +210,7 @@ def test_predict_says_what_it_filled_and_where_a_bad_cell_is(
     new.write_text("u,v\n\n1,\n,3\n")
     capsys.readouterr()
     assert run(["predict", str(record), str(new)]) == 0
-    assert "1 empty cell imputed by the median of its column over the rows of the fit, in 'u'" in (
+    assert "1 missing value imputed by the median of its column over the rows of the fit, in 'u'" in (
         capsys.readouterr().err
     )
     new.write_text("u,v\n\n1,2\nx,3\n")
@@ -237,8 +237,10 @@ def test_predict_states_which_rows_count_as_a_missing_level(tmp_path: Path, caps
     capsys.readouterr()
     assert run(["predict", str(record), str(new)]) == 0
     error = capsys.readouterr().err
-    said = "2 empty cells of 'habit' are a separate level, habit=(missing), which 1 row of the fit has"
-    assert said in error and "1 empty cell imputed by the mean of its column over the rows of the fit, in 'u'" in error
+    said = "2 missing values of 'habit' are a separate level, habit=(missing), which 1 row of the fit has"
+    assert (
+        said in error and "1 missing value imputed by the mean of its column over the rows of the fit, in 'u'" in error
+    )
     stored = json.loads(record.read_text())
     assert stored["data"]["reading"]["absent"] == {"habit": 1} and run(["verify", str(record), str(train)]) == 0
     stored["data"]["reading"]["absent"] = {"habit": 2}
@@ -249,7 +251,7 @@ def test_predict_states_which_rows_count_as_a_missing_level(tmp_path: Path, caps
     assert run(["verify", str(record), str(train)]) == 0
     capsys.readouterr()
     assert run(["predict", str(record), str(new)]) == 0
-    assert "2 empty cells of 'habit' are a separate level, habit=(missing)\n" in capsys.readouterr().err
+    assert "2 missing values of 'habit' are a separate level, habit=(missing)\n" in capsys.readouterr().err
 
 
 def test_rows_with_an_unknown_level_have_no_prediction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

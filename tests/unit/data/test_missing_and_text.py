@@ -93,8 +93,8 @@ def test_a_frame_is_cured_and_says_so() -> None:
     assert data.reading.levels == {"city": ("Oslo", "Rome", "(missing)"), "smoker": ("no", "yes")}
     assert data.reading.notes == (
         "1 of 4 rows without a target dropped",
-        "1 empty cell imputed by the mean of its column over all rows, held-out ones included, in 'age'",
-        "1 empty cell of 'city' is a separate level, city=(missing)",
+        "1 missing value imputed by the mean of its column over all rows, held-out ones included, in 'age'",
+        "1 missing value of 'city' is a separate level, city=(missing)",
         "column 'smoker': 'No' and 'no' count as one value",
     )
     coded = Dataset.from_frame(FRAME, "y", na="drop", encode="ordinal", order={"city": ["Rome", "Oslo"]})
@@ -204,7 +204,7 @@ def test_medians_and_columns_that_say_what_was_empty(tmp_path: Path) -> None:
     assert data.names == ("a", "b", "b=(missing)", "c", "c=(missing)")
     assert data.X[:, 1:].tolist() == [[2, 0, 5, 0], [4, 1, 1, 0], [4, 0, 3, 1], [9, 0, 3, 0]]
     assert data.reading is not None and data.reading.means == {"a": 2.5, "b": 4.0, "c": 3.0}
-    assert data.reading.notes[0].startswith("2 empty cells imputed by the median of their column over all rows")
+    assert data.reading.notes[0].startswith("2 missing values imputed by the median of their column over all rows")
     assert data.holes is not None and np.argwhere(data.holes).tolist() == [[1, 1], [2, 3]]
     held = data.take(np.array([2, 0])).holes
     assert held is not None and np.argwhere(held).tolist() == [[0, 3]]
@@ -400,10 +400,10 @@ def test_a_column_that_loses_most_rows_is_named() -> None:
         Dataset.from_frame(frame, "y")
     data = Dataset.from_frame(frame, "y", na="drop")
     assert data.reading is not None and data.reading.notes[0] == (
-        "8 of 12 rows with empty cells dropped ('c': 8, 'b': 1); with --drop c, 11 rows remain"
+        "8 of 12 rows with missing values dropped ('c': 8, 'b': 1); with --drop c, 11 rows remain"
     )
     assert Dataset.from_frame(frame.drop(columns="c"), "y", na="drop").n == 11
-    with pytest.raises(BadInput, match=r"no row is left.*drop=\[\"c\"\] \(11 empty cells\)"):
+    with pytest.raises(BadInput, match=r"no row is left.*drop=\[\"c\"\] \(11 missing values\)"):
         Dataset.from_frame(frame.assign(c=[None, 2.5] + [None] * 10), "y", na="drop")
 
 
@@ -415,7 +415,7 @@ def test_usual_marks_for_nothing_may_be_words(kind: str, tmp_path: Path) -> None
     assert data.n == 7 and data.names == ("garage=attached", "garage=none", "garage=shed", "alley=gravel", "area")
     assert data.X[:, 1].tolist() == [1, 0, 0, 0, 1, 0, 1] and data.X[:, 3].tolist() == [0, 1, 1, 0, 1, 0, 1]
     assert data.reading is not None and data.reading.notes == (
-        "1 of 8 rows with empty cells dropped ('area': 1); with --drop area, 8 rows remain",
+        "1 of 8 rows with missing values dropped ('area': 1); with --drop area, 8 rows remain",
     )
     renamed = frame.replace({"none": "no garage", "NA": "no alley"})
     told = read_kind(renamed, kind, tmp_path, na="drop", encode="onehot")

@@ -194,7 +194,7 @@ def test_what_is_no_weight_is_refused_in_one_line(weights: Any, said: str) -> No
 def test_the_note_on_imputed_cells_counts_rows_with_weight_and_says_unweighted() -> None:
     frame = pd.DataFrame({"a": [1.0, None, 4.0, None], "b": [None, 1.0, 2.0, 3.0], "y": [1.0, 2.0, 3.0, 4.0]})
     data = weighted_rows(Dataset.from_frame(frame, "y", na="mean"), [0.0, 2.0, 1.0, 0.0], "w")
-    said = "1 empty cell imputed by the unweighted mean of its column over all rows, held-out ones included, in 'a'"
+    said = "1 missing value imputed by the unweighted mean of its column over all rows, held-out ones included, in 'a'"
     assert data.reading is not None and data.reading.notes == (said,) and data.X[:, 0].tolist() == [4.0, 4.0]
     whole = weighted_rows(Dataset.from_frame(frame, "y", na="mean"), [0.0, 0.0, 1.0, 0.0], "w")
     assert whole.reading is not None and whole.reading.notes == ()

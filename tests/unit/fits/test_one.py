@@ -229,7 +229,7 @@ def test_cells_are_filled_by_all_rows_and_none_is_held_out() -> None:
     frame = pd.DataFrame({"a": [1.0, None, 3.0, 5.0, 2.0], "b": [2.0, 1.0, 0.0, 2.0, 5.0], "y": [1, 2, 4, 4, 1]})
     data = Dataset.from_frame(frame, "y", na="mean")
     for record in (fit_one(data, tau=1, gamma=0.1), best_subsets(data, gammas=0.1)):
-        assert record.warnings == ("1 empty cell imputed by the mean of its column over all rows, in 'a'",)
+        assert record.warnings == ("1 missing value imputed by the mean of its column over all rows, in 'a'",)
 
 
 def test_a_level_forced_out_of_a_factor_leaves_a_regular_problem_at_gamma_0() -> None:

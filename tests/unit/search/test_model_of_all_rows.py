@@ -34,8 +34,8 @@ def test_the_model_is_that_of_all_rows(how: dict[str, Any]) -> None:
     assert record.data == by_all.data and record.folds == by_all.folds
     assert record.cv_error != pytest.approx(by_all.cv_error, rel=1e-4) and record.stability is None
     assert record.warnings[0] == (
-        "7 empty cells imputed by the mean of their column over the training rows of each fold; for the model of all "
-        "rows, over all rows, in 'a', 'b'"
+        "7 missing values imputed by the mean of their column over the training rows of each fold; for the model of "
+        "all rows, over all rows, in 'a', 'b'"
     )
     assert sc.verify(record, data).ok
 
