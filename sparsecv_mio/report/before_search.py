@@ -93,7 +93,9 @@ def _findings(inspection: Inspection) -> list[str]:
     n_incomplete, n_repeated = inspection.incomplete, inspection.duplicates
     unread = [quoted_name(one.name) for one in inspection.columns if one.drop and one.kind == UNREADABLE]
     spreads = [column.spread for column in inspection.columns if column.spread and column.name != inspection.target]
+    skipped = next((option for option in inspection.options if option.startswith("--skip-lines")), "")
     findings = {
+        f"{skipped}: leaves out lines with titles, units or totals, and rows without a subject": skipped,
         f"{n_incomplete:,} {'row has' if n_incomplete == 1 else 'rows have'} a missing value in a column that `solve` "
         "would use": n_incomplete,
         "--na-within folds: missing values are imputed from the training rows of each fold, without its held-out rows":

@@ -54,6 +54,13 @@ def test_what_to_expect(n: int, p: int, words: str) -> None:
     assert ("sparsecv solve 'a b.csv' --target y --na mean" in text) == ("too few" not in words)
 
 
+def test_skipped_lines_are_explained() -> None:
+    lines = ("--skip-lines '1,223'",)
+    text = printed(Inspection(50, (column("x"), column("y")), "y", 0, 0, lines, 50, 8))
+    assert "--skip-lines '1,223': leaves out lines with titles, units or totals" in text
+    assert "leaves out" not in printed(Inspection(50, (column("x"), column("y")), "y", 0, 0, (), 50, 8))
+
+
 def test_counts_have_a_size_of_their_own() -> None:
     text = printed(Inspection(50, (column("x"), column("y")), "y", 0, 0, (), 50, 8, counts=True))
     assert "15 gammas from 0.001 to 10, tau from 1 to 8: 1,200 subproblems" in text
