@@ -443,16 +443,20 @@ def read_new_rows(
         except BadInput as error:
             failures.append(error)
             continue
-        skipped, read_parts = how.skipped_lines[:count], parts[count:n_present]
-        header = next(line for line in itertools.count(1) if not any(line in lines for lines in skipped))
-        if how.header and read_parts and header in how.skipped_lines[count]:
-            read_parts = read_parts[1:]  # its first line has the names of the columns
-        found.append(rows._replace(skipped_lines=",".join(parts[:count]), read_lines=",".join(read_parts)))
+        first = count + _begins_with_header(how, count)
+        found.append(rows._replace(skipped_lines=",".join(parts[:count]), read_lines=",".join(parts[first:n_present])))
         if rows.n_invalid_rows == 0:
             break
     if not found:
         raise failures[0]
     return min(found, key=lambda rows: rows.n_invalid_rows)
+
+
+def _begins_with_header(how: Reading, n_skipped: int) -> bool:
+    """Return True if the first of some ranges of lines, after skipped ones, begins with the names of the columns."""
+    skipped, read = how.skipped_lines[:n_skipped], how.skipped_lines[n_skipped : n_skipped + 1]
+    header = next(line for line in itertools.count(1) if not any(line in lines for lines in skipped))
+    return how.header and any(header in lines for lines in read)
 
 
 def _count_lines(path: str | Path) -> int:
