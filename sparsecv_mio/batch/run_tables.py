@@ -512,8 +512,8 @@ def standard_errors(
             sets = over_sets[value].count().reindex(spread.index)
             if ((sets == 1) & (groups[value].count() > 1)).any():
                 alone.append(
-                    f"{value}: no standard error (±), because all runs have the same test set; vary split for several "
-                    "test sets (seed changes only the folds)"
+                    f"{value}: no standard error (±), because all runs have the same test set; list several values of "
+                    "`split` in [vary] (`seed` changes only the folds)"
                 )
     if not spread.notna().to_numpy().any():
         return spread, tuple(alone)

@@ -37,7 +37,7 @@ def check_stability(checks: Checks, record: Record, design: Design, level: Enume
     stable, requested = record.stability, record.request.stability is not None
     if stable is None:
         needed = requested and record.status == "proved"
-        checks.require(not needed, "stability", "must be given, because a weight was requested")
+        checks.require(not needed, "stability", "must be given, because the request has a weight of the instability")
         return
     row = find_row(record, record.table)
     if row is None:
@@ -66,7 +66,8 @@ def _check_fields(checks: Checks, record: Record, stable: Stability, row: TableR
     requested = record.request.stability is not None
     chosen = stable.chosen is not None
     needed = requested and record.status == "proved"
-    checks.require(chosen or not needed, "stability.chosen", "must be given, because a weight was requested")
+    given = "must be given, because the request has a weight of the instability"
+    checks.require(chosen or not needed, "stability.chosen", given)
     ends = stable.instability_lower, stable.instability_upper
     checks.require_between("stability.instability", stable.instability, *ends)
     decided, proved = row.folds_decided == row.folds, record.refit.proved

@@ -94,4 +94,6 @@ def find_check_mode(place: str, X: FloatArray, y: FloatArray) -> str:
         return "exact"
     except (Refused, Unreadable) as error:
         why = str(error).replace(place, "it")
-        raise ProofImpossible(f"--proof: no proof is written, because `sparsecv check` rejects it ({why})") from None
+        raise ProofImpossible(
+            f"--proof: no proof is written, because `sparsecv check` rejected the proof of this run ({why})"
+        ) from None

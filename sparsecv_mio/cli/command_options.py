@@ -164,7 +164,7 @@ ID = option(
 )  # fmt: skip
 REFERENCE = option(
     None, "A=X,B=Y,...",
-    "With --count factors: print the coefficients of each factor as differences from this level. [deviations from the "
+    "With --count factors: print the coefficients of factor A as differences from its level X. [deviations from the "
     "mean of the levels]",
 )  # fmt: skip
 

@@ -170,8 +170,8 @@ RULES: tuple[tuple[Callable[[Fault], bool], str], ...] = (  # the first rule tha
     (lambda at: bool(at.formats), "give {formats}"),
     (
         lambda at: bool(BOUND.fullmatch(str(at.value))),
-        "a bound, such as a detection limit, is not a number; write a number, such as {instead}, or give "
-        'na_values="{codes}" and na="drop", which removes the rows with the {extreme} values, or {drop}',
+        "a bound, such as a detection limit, is not a number; write a number instead (for example {instead}), or "
+        '{drop}, or, to remove the rows with the {extreme} values, give na_values="{codes}" and na="drop"',
     ),
     (lambda at: is_unreadable(str(at.value)), "write plain numbers, such as -1234.5, or {drop}"),
     (

@@ -536,9 +536,9 @@ def _describe_unknown_levels(
             words_of_model = abbreviate_list([level for level in levels[column.name] if level != ABSENT])
             empty = ""
             if ABSENT in levels[column.name]:
-                empty = " (or leave the cell empty: it counts as missing)"
+                empty = " (an empty cell counts as missing)"
             elif how.na is Missing.DROP:
-                empty = " (or leave the cell empty: the row has no prediction)"
+                empty = " (a row with an empty cell gets no prediction)"
             said.append(
                 f"column {column.name!r} holds {words}, but its values in the data of the model are "
                 f"{words_of_model}{empty}"

@@ -342,7 +342,9 @@ def _open_rows(table: TextTable) -> Iterator[Iterator[tuple[int, list[str]]]]:
             f'file {str(path)!r} is not UTF-8 text; give its encoding, for example encoding="latin-1"'
         ) from error
     except csv.Error as error:
-        raise BadInput(f"file {str(path)!r} is not a readable table: {error}; correct the file, or sep") from error
+        raise BadInput(
+            f"file {str(path)!r} is not a readable table: {error}; correct the file, or give its separator (sep)"
+        ) from error
 
 
 def _lines_of_text(handle: TextIO, path: Path) -> Iterator[str]:

@@ -1,10 +1,10 @@
 """The best subset of every size on the full data, at given gammas or as a function of gamma (`sparsecv path`).
 
 With `--gamma LO..HI`, `with_surface` adds the best subset of every size as a function of gamma. For every size the
-interval is divided into pieces, and one subset is proved to be the best on each piece (docs/theory/continuous_gamma.md,
-section 1). If the objectives of two subsets are equal at a gamma, a piece around this gamma has both subsets. On this
-piece, the two objectives agree to 1e-9. A piece has no proved subset if rounding errors exceed the difference between
-subsets, or if a limit ends the work.
+interval is divided into pieces, and on most pieces one subset is proved to be the best
+(docs/theory/continuous_gamma.md, section 1). If the objectives of two subsets are equal at a gamma, a piece around this
+gamma has both subsets. On this piece, the two objectives agree to 1e-9. A piece has no proved subset if rounding errors
+exceed the difference between subsets, or if a limit ends the work.
 """
 
 from __future__ import annotations

@@ -316,8 +316,8 @@ def check_lists(how: PathOptions, who: str) -> None:
     """
     if how.restrictions.count and not how.loss.is_quadratic:
         raise BadInput(
-            f"count: requires loss squared with {who}, not {how.loss}; leave this option out "
-            "to list models that may have single levels of a factor"
+            f"count: {who} support it with loss squared only, not with {how.loss}; leave this option out, "
+            "and each level of a factor counts as one feature"
         )
     for kind in replace(how.restrictions, count=()).side_constraints[:1]:
         supported = "force_in, force_out, adjust and count"

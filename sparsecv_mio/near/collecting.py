@@ -4,8 +4,8 @@ A *criterion* defines the value of a support: the training objective, or the CV 
 *branch* is the set of supports that contain given columns and exclude other given columns. The criterion gives a ridge
 problem for each branch. Its objective f satisfies `f(S) <= rate * value(S) + offset` for every support S of the branch.
 If the value of a support is at most v, its objective f is therefore at most `rate * v + offset`
-(docs/theory/near_optimal.md). A `Collection` lists all supports of a branch whose f satisfies this inequality, by
-branch-and-bound trees. If a branch has many such supports, the branch is split.
+(docs/theory/near_optimal.md). A `Collection` lists, by branch-and-bound trees, all supports S of a branch with
+`f(S) <= rate * v + offset`. If a branch has many such supports, the branch is split.
 """
 
 from __future__ import annotations

@@ -355,7 +355,7 @@ def loocv(
     lines = [
         *describe_model(chosen),
         ("leave-one-out errors", f"{answer.errors} of {n} ({100 * (answer.errors / n):.2f}%{unknown})"),
-        ("bounds of one fit", f"between {low} and {high}; {numbers['open']} rows without a certified sign"),
+        ("errors by one fit", f"from {low} to {high}, by bounds; {numbers['open']} rows without a certified sign"),
         ("trainings", f"{answer.trainings} of {n} rows; {numbers['certain']} rows with a certified sign"),
         ("time", f"{numbers['seconds']:.3g} s ({times})"),
     ]

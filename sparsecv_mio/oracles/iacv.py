@@ -51,7 +51,7 @@ __all__ = [
 ]  # fmt: skip
 
 PENALTIES = {"ridge": (2.0, 0.0), "l1": (0.0, 1.0)}
-"""Keywords of the penalties, each with the weights of its sum of squares and of its sum of absolute values."""
+"""Two weights for each penalty: of the sum of squares and of the sum of absolute values of the coefficients."""
 
 
 class Expansion:

@@ -26,10 +26,10 @@ only if no `d != 0` has `sign_i z_i'd` in R_i for all rows with a positive weigh
 For Poisson loss it is `(-inf, 0]` if the count is 0, else `{0}` (`RowLoss.recession_range`).
 
 *Proof.* If such a d exists, F never rises along (d, 0) from any point, so no point is the only minimiser. Conversely,
-suppose that no such d exists and that F never rises along `(d, e)`. Then e = 0, since otherwise the penalty would rise.
-Therefore d satisfies the condition. By supposition, only d = 0 satisfies the condition. A convex function that
-eventually rises along every direction has bounded level sets and therefore a minimum. As l'' > 0, two minimisers would
-differ by a d with `z_i'd = 0` in all rows; such a d satisfies the condition, so d = 0. []
+suppose that no such d exists and that F never rises along a direction `(a, e)`. Then e = 0, since otherwise the penalty
+would rise. Therefore a satisfies the condition, and so a = 0. A convex function that eventually rises along every
+direction has bounded level sets and therefore a minimum. As l'' > 0, two minimisers would differ by a d with
+`z_i'd = 0` in all rows; such a d satisfies the condition, so d = 0. []
 
 The condition depends neither on the chosen features nor on gamma. The fit on the columns z alone therefore shows
 whether the condition holds for all models. A certified ball around this fit proves that the minimiser exists; the proof

@@ -33,7 +33,8 @@ semidefinite, w is multiplied by `1 - SHAVED`.
 **Elimination of forced columns** by partial minimisation leaves a best-subset problem in the other columns.
 
 Let the objective be `f(b) = yy - 2 c'b + b'M b`, with M the Gram matrix Q plus the penalty. Let F be the forced
-columns, R the other columns and S a subset of R. For the support `F + S`, the minimum over the coefficients on F is
+columns, R the other columns and S a subset of R. For the support `F + S`, the minimum of f over all coefficients on F
+and S is
 
     f(F + S) = yy_o - c_oS' (M_oSS)^{-1} c_oS,    A = M_FF^{-1} M_FR,    M_o = M_RR - M_FR' A,
                                                   a = M_FF^{-1} c_F,    c_o = c_R - M_FR' a,    yy_o = yy - c_F' a.

@@ -9,9 +9,9 @@ defines `c_j = g_j^2 / (4 pi_j)`. Columns are divided by the square roots of the
 For each pair (tau, gamma), the sum of the bounds of the folds must be at least the lower bound of the record. For a
 pair that is not reported, a tree on the full data proves that every support outside a list has an objective F of at
 least a number T. Let u be the objective of a known support on the training rows of a fold. The best support of the fold
-is then either listed, or its held-out loss is at least `T - u`. T is the smallest number for which the bounds of the
-folds have the required sum. If `T - u` is too small in a fold, the fold gets a tree on its training rows. All folds of
-the reported pair get such trees too.
+is then either listed, or its held-out loss is at least `T - u`. T begins at the number for which the values `T - u`
+have the required sum, and is raised while the tree stays within its limits. Until the sum is reached, folds get trees
+on their training rows, those with the smallest bounds first. All folds of the reported pair get such trees too.
 """
 
 from __future__ import annotations

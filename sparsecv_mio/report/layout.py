@@ -208,11 +208,11 @@ def link_lines(record: Any) -> list[str]:
     lines, target = list[str](), record.wording
     if record.classes is not None:
         offset = "" if record.data.offset is None else f", with {record.data.offset!r} added to the log odds"
-        lines.append(f"logistic loss: coefficients are log odds of {record.classes.positive!r}{offset}")
+        lines.append(f"logistic loss: coefficients are log odds ratios of {record.classes.positive!r}{offset}")
     if record.counts is not None:
         per = "" if record.data.exposure is None else f" (target divided by {record.data.exposure!r})"
         per += "" if record.data.offset is None else f", with {record.data.offset!r} added to the log rates"
-        lines.append(f"counts with log link: coefficients are log rates{per}")
+        lines.append(f"counts with log link: coefficients are log rate ratios{per}")
     if target.unit and not (target.has_classes or target.has_counts):
         lines.append(f"{record.loss} loss: coefficients are {target.unit}")
     return lines

@@ -592,7 +592,8 @@ def plot_baselines(record: Record, ax: Axes | None = None) -> Axes:
         )
     ax, methods, best = figures.prepare_axes(ax), record.baselines.methods, record.certificate
     if best.lower > 0.0:
-        ax.axvline(best.lower, color=figures.LOWER, linewidth=1.2, label="certified lower bound of every pair")
+        text = "certified lower bound on the CV error of every pair"
+        ax.axvline(best.lower, color=figures.LOWER, linewidth=1.2, label=text)
         if math.isfinite(best.upper):
             ax.axvspan(best.lower, best.upper, color=figures.LOWER, alpha=0.2, label="minimum over the grid, certified")
     if math.isfinite(record.cv_error):

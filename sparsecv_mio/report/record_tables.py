@@ -227,7 +227,8 @@ def _error_lines(record: records.Record) -> list[str]:
             lines[-1] += f"; always predicting the larger class has an accuracy of {share}"
     if record.counts is not None:
         lines.append(
-            "only the half deviance is certified; the model predicts the expected count, and coefficients are log rates"
+            "only the half deviance is certified; the model predicts the expected count; coefficients are log rate "
+            "ratios"
         )
     if record.data.class_weight is not None:
         lines.append("both classes have equal weight in these errors and in the fits (--class-weight balanced)")

@@ -1,8 +1,8 @@
 """Normal form of a best-subset problem, `M = G + w I` with w = 1 or 0, and the relaxation at the root of its tree.
 
 M is the Gram matrix of scaled columns plus the penalty, and G is positive semidefinite. All trees and relaxations use
-the normal form. If there are many columns, the relaxation at the root is solved completely, because all further work
-uses only the columns that remain after screening.
+the normal form. If there are many columns, the relaxation at the root is solved completely: its solution then screens
+out more columns, and all further work uses only the remaining columns.
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ of the paper, and at most 1/2 of it if w was optimal before rows were removed. N
 columns, so the result also holds with an intercept. The paper states (9) only without an intercept.
 
 After rows or columns are added or removed, the new gap is computed in the time that it takes to read those rows or
-columns. `change_rows` computes (18) and (19) for dn rows with d columns in O(d dn). `change_columns` computes (20) and
-(21) for dd columns with n rows in O(n dd). Both functions return an :class:`OptimumRegion`. In two cases the dual point
-is no longer feasible after the change, and the formulas of the paper give +inf. This module then uses another dual
-point:
+columns. `change_rows` computes equations (18) and (19) of the paper for m rows that are added or removed, in O(d m),
+and `change_columns` computes equations (20) and (21) for m columns, in O(n m). Both functions return an
+:class:`OptimumRegion`. In two cases the dual point is no longer feasible after the change, and the formulas of the
+paper give +inf. This module then uses another dual point:
 
 * **Intercept.** After rows are removed, the sum of alpha is no longer 0. The difference from 0 is distributed over a
   fixed set of rows, in proportion to the curvatures of their losses. The product of X' with this direction is cached,

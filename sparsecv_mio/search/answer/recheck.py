@@ -8,8 +8,8 @@ warning names the pair, the fold and the disagreement.
 
 The check takes `RECHECK_SHARE` of the seconds of the search, or the rest of a time limit if the rest is shorter. The
 folds and subproblems are checked in a random order with a fixed seed. At least one of them is checked. The check ends
-when the next one is not expected to fit into the time. A support is not refitted if its columns and the target have
-more than `DOUBLED_NUMBERS` numbers.
+if the next fold or subproblem is not expected to fit into the remaining time. A support is not refitted if its columns
+and the target have more than `DOUBLED_NUMBERS` numbers.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ therefore exclude more pairs (tau, gamma) than partial work on every size.
 1. The search begins with the pair with the best estimate. Each attempt to solve the pair has a node limit twice as high
    as the previous attempt. The attempts end if the next one would not fit into half of the remaining time. The attempts
    also end if, with the pair solved, bounds on the full data would exclude less than half of the other open pairs.
-2. Then the search treats all sizes up to the size of the pair with the best estimate together, and the larger sizes one
-   after the other. For each size, trees of the full data come before trees of folds. The trees of the full data run
-   until the open pairs of the size are excluded, or until the trees cannot exclude another pair.
+2. Then the search works on the other sizes: together on all sizes up to that of the pair with the best estimate, and
+   one by one on the larger sizes. For each size, trees of the full data come before trees of folds. The trees of the
+   full data run until the open pairs of the size are excluded, or until the trees cannot exclude another pair.
 3. The search then repeats the open pairs with a node limit eight times as high. This work alternates with work on the
    next size: the kind of work that has cost fewer nodes so far comes next. After the first size, every open pair gets
    one short tree of the full data.

@@ -15,10 +15,10 @@ its bound, or 0 if f does not decrease. Let M be the matrix of f on S and E. Wit
 `f(b') >= f(b) - 2 p'|b' - b| + ||b' - b||_M^2 >= f(b) - 2 t ||b' - b||_M + ||b' - b||_M^2`. If b is within the bounds,
 `f(b') <= f(b)`. Otherwise the slope is zero in S and `f(b') <= f(x) = f(b) + ||x - b||_M^2 <= f(b) + u^2`. QED.
 
-The vector of the predictions of the held-out rows H changes by at most `tr(H M^{-1} H')^(1/2)` times `2 t + u`. M^{-1}
-is smaller for fewer columns, so the bound holds for every subset of E. A coefficient whose slope at b points out of the
-bounds by more than `M_jj^(1/2) (2 t + u)` stays at its bound, because this slope changes by at most
-`M_jj^(1/2) (2 t + u)`.
+Between b and b', the predictions of the held-out rows H change by at most `tr(H M^{-1} H')^(1/2) (2 t + u)` in
+Euclidean norm. M^{-1} is smaller for fewer columns, so the bound holds for every subset of E. A coefficient whose slope
+at b points out of the bounds by more than `M_jj^(1/2) (2 t + u)` stays at its bound, because this slope changes by at
+most `M_jj^(1/2) (2 t + u)`.
 """
 
 from __future__ import annotations

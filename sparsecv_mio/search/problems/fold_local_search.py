@@ -4,9 +4,9 @@
         error[:, :, paths.fold] = paths.held_out          # (G, T); later paths of a fold replace earlier ones
 
 The first supports of every fold come from a forward selection through all sizes at the middle gamma, and are refitted
-at every other gamma. Then selection at every gamma, and trials of the supports of other folds, find supports with
-smaller objectives. Supports are compared only by their training objective. `held_out` is therefore an estimate of the
-held-out loss of the best support, and `objective` is an upper bound on the smallest training
+at every other gamma. Then the search repeats forward selection at every gamma and tries the supports of other folds, to
+find supports with smaller objectives. Supports are compared only by their training objective. `held_out` is therefore
+an estimate of the held-out loss of the best support, and `objective` is an upper bound on the smallest training
 objective. The supports are warm starts (`paths.support(g, t)`), never certificates of the held-out error.
 
 If Gram matrices of all columns are too large, every fold searches on a working set of columns (`WorkingSets`). The

@@ -223,7 +223,7 @@ def test_two_classes_fitted_compared_and_written(tmp_path: Path, capsys: pytest.
     asked = [str(data), "--target", "ill", "--loss", "logistic", "--gamma", "0.3"]
     assert run(["fit", *asked, "--tau", "1", "--backend", "highs", "--json", str(record)]) == 0
     told = capsys.readouterr().out
-    assert "(log losses plus penalty)" in told and "logistic loss: coefficients are log odds of 'yes'" in told
+    assert "(log losses plus penalty)" in told and "logistic loss: coefficients are log odds ratios of 'yes'" in told
     assert run(["verify", str(record), str(data)]) == 0 and run(["predict", str(record), str(data)]) == 0
     assert ",yes\n" in capsys.readouterr().out
     compared = [*asked, "--tau", "1,2", "--repeats", "1", "--out", str(tmp_path), "--folds", "2"]

@@ -161,8 +161,8 @@ def test_new_rows_are_read_alike(tmp_path: Path) -> None:
     assert rows.X[:, [place["city=Oslo"], place["city=(missing)"]]].tolist() == [[1.0, 0.0], [0.0, 1.0]]
     path.write_text("smoker,city,age\nno,Paris,1\n")
     words = (
-        r"column 'city' holds 'Paris' in row 1, but its values in the data of the model are Oslo, Rome \(or leave the "
-        r"cell empty: .*\)$"
+        r"column 'city' holds 'Paris' in row 1, but its values in the data of the model are Oslo, Rome \(an empty cell "
+        r"counts as missing\)$"
     )
     with pytest.raises(BadInput, match=words):
         read_new_rows(path, ["city=Oslo"], "y", learnt)
@@ -181,7 +181,7 @@ def test_all_words_that_no_model_knows_are_named(tmp_path: Path) -> None:
     city = (
         "column 'city' holds 'Paris' in row 1, 'Wien' in row 3, but its values in the data of the model are Oslo, Rome"
     )
-    city += " (or leave the cell empty: it counts as missing)"
+    city += " (an empty cell counts as missing)"
     assert str(refused.value) == (
         f"column 'smoker' holds 'perhaps' in row 2, but its values in the data of the model are no, yes; {city}"
     )
@@ -504,8 +504,8 @@ def test_a_detection_limit_is_called_a_bound(bound: str, tmp_path: Path) -> None
         read_dataset(tmp_path / "t.csv", "y")
     said = str(wrong.value)
     number, rows = ("the limit", "highest") if bound[0] == ">" else ("half the limit", "lowest")
-    assert f"a bound, such as a detection limit, is not a number; write a number, such as {number}, or give" in said
-    assert f'and na="drop", which removes the rows with the {rows} values' in said
+    assert f"detection limit, is not a number; write a number instead (for example {number}), or " in said
+    assert f"or, to remove the rows with the {rows} values, give na_values=" in said and 'and na="drop"' in said
     assert read_dataset(tmp_path / "t.csv", "y", na_values=[bound], na="drop").n == 19
 
 
@@ -696,7 +696,7 @@ def test_the_remedy_for_new_rows_that_are_refused_reads_the_others(tmp_path: Pat
     places, reasons = read(unknown, True)
     assert places == [0, 2, 3] and sorted(reasons) == [2, 5]
     assert reasons[5] == "column 'city' holds 'Bern', which is not a level in the data of the model"
-    with pytest.raises(BadInput, match=r"leave the cell empty: the row has no prediction\); to predict"):
+    with pytest.raises(BadInput, match=r"a row with an empty cell gets no prediction\); to predict"):
         read(unknown, na="drop")
     assert read(unknown.replace("Wien", ""), True, na="drop") == ([0, 2, 3], {5: reasons[5]})
     gap = "age,city\n1,Rome\n,Oslo\n3,Oslo\nold,Oslo\n5,Wien\ninf,Rome\n7,Rome\n"
