@@ -135,7 +135,7 @@ def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ([*NEAR, "--gamma", "0.1,1"], "--gamma: '0.1,1' has 2 values, but this command needs one"),
         ([*NEAR, "--tau", "12"], "error: --tau: '12' is out of range; give a number from 0 to 8"),
         ([*NEAR, "--by", "cb"], "--by: unknown word 'cb'"),
-        ([*NEAR, "--count", "factors", "--loss", "poisson"], "out to list models that may have single levels of a fac"),
+        ([*NEAR, "--count", "factors", "--loss", "poisson"], "and each level of a factor counts as one feature"),
     ],
 )
 def test_what_is_wrong_is_one_line(command: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
