@@ -1,9 +1,9 @@
 """Functions that write proof files for the lower bounds of a cross-validation with squared-error loss.
 
 The search has found the best support of every subproblem, and a proof must show that these supports are the best. For
-each gamma, one tree on the full data proves a threshold for each size. The threshold is the smallest number for which
-the training-loss bounds of all folds of a pair (:mod:`sparsecv_mio.bounds.closed_form`) add up to the lower bound of
-the record.
+each gamma, one tree on the full data proves a threshold for each size. The first threshold that is tried is the
+smallest number for which the training-loss bounds of all folds of a pair (:mod:`sparsecv_mio.bounds.closed_form`) add
+up to the lower bound of the record. If its tree exceeds the limits on its size, smaller thresholds are tried.
 
 The proof solves all folds of the reported pair. If each fold holds out one row, a list of near-optimal supports of the
 full data is sufficient to solve all folds of this pair (theory section 5). Otherwise, or if a threshold would list too
