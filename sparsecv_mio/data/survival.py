@@ -77,8 +77,19 @@ class Survival:
         """
         if self.stratum is None or self.entry is not None or np.bincount(self.stratum, self.is_event).max() > 1.0:
             return False
-        first = np.unique(self.stratum, return_index=True)[1]
-        return bool(np.all(times == times[first][self.stratum]))
+        return bool(np.all(times == times[self.first_of_stratum]))
+
+    @property
+    def first_of_stratum(self) -> IntArray:
+        """(n,): the first row of the stratum of each row."""
+        stratum = np.zeros(len(self.is_event), dtype=np.int64) if self.stratum is None else self.stratum
+        _, first, place = np.unique(stratum, return_index=True, return_inverse=True)
+        return np.asarray(first[place])
+
+    @property
+    def n_strata(self) -> int:
+        """Number of strata; 1 without strata."""
+        return 1 if self.stratum is None else len(np.unique(self.stratum))
 
     def weigh_events(self, weights: FloatArray | None) -> FloatArray:
         """Return the (n,) weights of the rows in means of losses: those of the events, 0 for other rows."""

@@ -208,15 +208,14 @@ def _describe_split_strata(data: Dataset, survival: Survival, folds: FoldPlan) -
     """Return a warning if folds split strata of few events, such as matched sets."""
     if survival.stratum is None:
         return []
-    first = np.unique(survival.stratum, return_index=True)[1]
-    labels, n_events = folds.scoring_folds, int(survival.is_event.sum())
-    n_split = len(np.unique(survival.stratum[labels != labels[first][survival.stratum]]))
-    if not n_split or n_events >= MANY_EVENTS * len(first):
+    labels, n_events, n_strata = folds.scoring_folds, int(survival.is_event.sum()), survival.n_strata
+    n_split = len(np.unique(survival.stratum[labels != labels[survival.first_of_stratum]]))
+    if not n_split or n_events >= MANY_EVENTS * n_strata:
         return []
     return [
-        f"strata: the folds split {n_split} of the {len(first)} strata of {data.strata!r}, which have "
-        f"{n_events / len(first):.1f} events on average; to hold out whole strata, as for matched sets, give --folds "
-        f"groups:{data.strata}:{min(10, len(first))}"
+        f"strata: the folds split {n_split} of the {n_strata} strata of {data.strata!r}, which have "
+        f"{n_events / n_strata:.1f} events on average; to hold out whole strata, as for matched sets, give --folds "
+        f"groups:{data.strata}:{min(10, n_strata)}"
     ]
 
 

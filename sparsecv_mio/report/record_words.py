@@ -28,7 +28,7 @@ from sparsecv_mio.digits import (
 )
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus, words_of_terms
 from sparsecv_mio.report.layout import ESTIMATE, mark_estimate
-from sparsecv_mio.targets import LARGER_GAMMAS
+from sparsecv_mio.targets import LARGER_GAMMAS, split_event
 from sparsecv_mio.units import ACCURATE_RTOL, BASELINES_SHARE, MAIN_SHARE, MODEL_SHARE, SO_FAR_GAP, TINY
 from sparsecv_mio.words import Method, Model, Within
 
@@ -234,14 +234,13 @@ def event_lines(record: Any, data: Dataset | None = None) -> list[str]:
     about, limits = record.data, restrictions_of(record)
     if about.n_events is None:
         return []
-    column, _, value = about.event.rpartition("=")
-    events = f"{about.n_events:,} events ({quoted_name(column or value)}{f' = {value}' if column else ''})"
+    column, value = split_event(about.event)
+    events = f"{about.n_events:,} events ({quoted_name(column)}{'' if value is None else f' = {value}'})"
     if about.has_matched_sets:
         sets = f"matched sets ({quoted_name(about.strata)}), each with one case and equal times"
         return [f"{events}; {sets}: conditional logistic regression"]
     n_terms = max(limits.n_selectable_features(about.p), 1)
-    n_strata = "" if data is None or data.survival is None or data.survival.stratum is None else (
-        f"{data.survival.stratum.max() + 1:,} ")  # fmt: skip
+    n_strata = "" if data is None or data.survival is None else f"{data.survival.n_strata:,} "
     parts = [
         f"{events}, {100.0 * (1.0 - about.n_events / about.n):.0f}% of the rows censored",
         f"{about.n_events / n_terms:.1f} events per candidate {limits.unit_of_tau}",

@@ -116,6 +116,17 @@ def test_matched_sets_have_equal_times_and_ids_are_not_rounded() -> None:
         assert survival.count_at_risk(rows.y).tolist() == [3] * 6
 
 
+def test_some_of_the_matched_sets_are_matched_sets() -> None:
+    sets, times = np.array([0, 0, 1, 1, 2, 2]), np.array([1.0, 1.0, 2.0, 2.0, 3.0, 3.0])
+    whole = Survival(np.array([True, False] * 3), stratum=sets)
+    assert whole.n_strata == 3 and whole.are_matched_sets(times)
+    for rows in (np.array([0, 1, 4, 5]), np.array([5, 4, 2, 3])):
+        part = whole.take(rows)
+        assert part.n_strata == 2 and part.are_matched_sets(times[rows])
+        assert np.array_equal(part.stratum[part.first_of_stratum], part.stratum)
+        assert not part.are_matched_sets(times[rows] + np.arange(4))
+
+
 def test_rows_at_risk_are_counted_by_definition() -> None:
     rng = np.random.default_rng(0)
     for seed in range(20):

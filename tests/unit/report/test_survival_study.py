@@ -131,6 +131,13 @@ def test_matched_sets_are_reported_as_conditional_logistic_regression() -> None:
     assert not study().data.has_matched_sets
 
 
+def test_matched_sets_that_are_held_out_whole_have_a_nested_error() -> None:
+    record = solve(matched(), SETS, nested=3)
+    assert record.nested is not None and [fold.status for fold in record.nested.folds] == ["proved"] * 3
+    assert record.nested.null_error == pytest.approx(np.log(3.0)) and record.nested.optimism is None
+    assert sc.verify(record, matched()).ok
+
+
 def test_split_sets_are_reported() -> None:
     split = solve(matched(), SETS, folds="5")
     (note,) = (words for words in split.warnings if words.startswith("strata: "))
