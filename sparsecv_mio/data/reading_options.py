@@ -7,7 +7,7 @@ import csv
 import io
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import groupby
 from numbers import Real
 from typing import Any
@@ -182,8 +182,7 @@ class Reading:
 
     def missing_numbers(self, column: str) -> tuple[float, ...]:
         """Return the additional missing-value codes of a column that are numbers."""
-        words = tuple(self.missing_words(column))
-        return tuple(value for value in parse_texts(words).tolist() if value == value) if words else ()
+        return _find_numbers(self.missing_words(column))
 
     @property
     def number_format(self) -> NumberFormat:
@@ -283,6 +282,12 @@ def _codes(given: Any) -> tuple[str, ...]:
     if not all(isinstance(word, str | Real) for word in listed):
         raise BadInput(f"na_values: {given!r} is not a list of texts and numbers; give such a list")
     return tuple(str(word).strip() for word in listed)
+
+
+@lru_cache(maxsize=64)
+def _find_numbers(words: frozenset[str]) -> tuple[float, ...]:
+    """Return the numbers among some words; computed once for all columns with the same words."""
+    return tuple(value for value in parse_texts(tuple(words)).tolist() if value == value) if words else ()
 
 
 def _column_names(given: Any, option: str) -> tuple[str, ...]:
