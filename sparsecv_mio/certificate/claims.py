@@ -567,13 +567,15 @@ def check_target(checks: Checks, record: StoredRecord, dataset: Dataset, plan: F
         words = f"must {'not be' if needed else 'be'} null with loss {record.loss}"
         if not checks.require((getattr(record, name) is not None) == needed, name, words):
             return False
-    null_error = null_error_of_folds(dataset, record.loss, plan)
+    null_error, gain_error = None, None
+    if plan is not None and isinstance(record, Record):
+        null_error, gain_error = compare_with_null_model(dataset, record.loss, plan, record.chosen_folds.error)
+    null_error = null_error_of_folds(dataset, record.loss, plan) if null_error is None else null_error
     if null_error is None:
         return True
-    if record.data.null_error is not None and plan is not None and isinstance(record, Record):
-        spread = compare_with_null_model(dataset, record.loss, plan, record.chosen_folds.error)[1]
-        checks.check_optional("gain_error", record.gain_error, spread, 1e-10 * (1.0 + null_error))
     if record.data.null_error is not None:
+        if isinstance(record, Record):
+            checks.check_optional("gain_error", record.gain_error, gain_error, 1e-10 * (1.0 + null_error))
         checks.close("data.null_error", record.data.null_error, null_error, 1e-10 * (1.0 + null_error))
         checks.end_part(f"the events, and the error of {record.loss.target.null_model}")
     if counts is not None:

@@ -53,9 +53,7 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     optimism = 100.0 * (error / record.cv_error - 1.0) if is_comparable and 0.0 < record.cv_error < math.inf else None
     room = 1e-10 * (abs(optimism or 0.0) + 100.0)
     checks.check_optional("nested.optimism", nested.optimism, optimism, room)
-    null, gain_error = None, None
-    if not is_comparable:
-        null, gain_error = compare_with_null_model(dataset, record.loss, outer, errors * weights, done)
+    null, gain_error = compare_with_null_model(dataset, record.loss, outer, errors * weights, done)
     room = 1e-10 * (1.0 + (null or 0.0))
     checks.check_optional("nested.null_error", nested.null_error, null, room)
     checks.check_optional("nested.gain_error", nested.gain_error, gain_error, room)

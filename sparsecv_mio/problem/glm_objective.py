@@ -457,15 +457,16 @@ def null_error_of_folds(dataset: Dataset, loss: Loss, plan: FoldPlan | None) -> 
 
 def compare_with_null_model(
     dataset: Dataset, loss: Loss, plan: FoldPlan, errors: FloatArray, folds: Sequence[int] | None = None
-) -> tuple[float, float | None]:
+) -> tuple[float | None, float | None]:
     """Return the CV error of the model without features in some folds, and the standard error of the gain over it.
 
-    The standard error is that of the differences of the folds; None if it is undefined. It needs no loss of a row.
+    The standard error is that of the differences of the folds; None if it is undefined. It needs no loss of a row. Both
+    numbers are None with a loss that is a sum over rows: its CV errors are comparable without the model.
 
     Parameters
     ----------
     dataset : Dataset
-        Data with survival times.
+        Data in the form of the loss.
     loss : Loss
         Loss of the fits.
     plan : FoldPlan
@@ -475,7 +476,8 @@ def compare_with_null_model(
     folds : sequence of int, optional
         Folds of the plan; all by default.
     """
-    assert loss.target.has_times
+    if loss.target.is_sum_over_rows:
+        return None, None
     folds = range(plan.k) if folds is None else folds
     scored = [plan.scored_rows(fold) for fold in folds]
     sizes, losses = np.array([dataset.weight_of(rows) for rows in scored]), find_null_losses(dataset, plan, folds)

@@ -174,10 +174,8 @@ def summarise_outer_folds(record: Record, outer: FoldPlan, done: list[OuterFold]
     errors = np.array([model.error for model in models])
     error = float(np.average(errors, weights=weights))
     chosen, is_comparable = record.cv_error, record.loss.target.is_sum_over_rows
-    null, gain_error = None, None
-    if not is_comparable:
-        folds = [model.fold for model in models]
-        null, gain_error = compare_with_null_model(dataset, record.loss, outer, errors * weights, folds)
+    folds = [model.fold for model in models]
+    null, gain_error = compare_with_null_model(dataset, record.loss, outer, errors * weights, folds)
     return Nested(
         outer=fold_info(outer),
         error=error,

@@ -607,16 +607,15 @@ def build_record(snapshot: Snapshot) -> Record:
     proved = closed and not snapshot.doubts
     of_grid = reported.grid_numbers(table)
     answer = of_grid if at == reported.pair else reported.pair_numbers(*at)
-    error, more, chosen = answer["cv_error"], dict[str, Any](), reported.chosen_folds(*at)
-    if data.loss.target.is_sum_over_rows:
-        null = null_error_of_folds(data.dataset, data.loss, reported.folds)
-    else:
-        null, more["gain_error"] = compare_with_null_model(data.dataset, data.loss, reported.folds, chosen.error)
+    error, chosen, question = answer["cv_error"], reported.chosen_folds(*at), (data.dataset, data.loss, reported.folds)
+    null, gain_error = compare_with_null_model(*question, chosen.error)
+    null = null_error_of_folds(*question) if null is None else null
     whole = proved or request.method_used == Method.DESCENT  # a descent states nothing about parts of a grid
     region = None if request.method_used == Method.DESCENT else reported.region(reported.gap)
     fitted = replace(cell, support=data.support_of(fit.support))
     stability = stability_of_model(context, reported.cells, at, fitted, fit.proved, weighed, snapshot.changes)
     notes = [*data.warnings, *untimely, overflow, *(f"{DOUBTFUL} ({x})" for x in snapshot.doubts[:1])]
+    more: dict[str, Any] = {}
     if at != reported.pair:
         more |= {"least": Least(**of_grid), "least_folds": reported.chosen_folds(*reported.pair)}
     if not whole:
@@ -634,6 +633,7 @@ def build_record(snapshot: Snapshot) -> Record:
         refit=Refit(fit.gamma, fit.tau, fit.objective, fit.lower, fit.upper, fit.proved),
         table=table,
         chosen_folds=chosen,
+        gain_error=gain_error,
         work=replace(snapshot.work, seconds=deadline.seconds),
         folds=fold_info(reported.folds),
         request=request,
