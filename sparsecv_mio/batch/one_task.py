@@ -115,9 +115,7 @@ def _adapt_to_loss(task: Task, data: Dataset) -> Dataset:
             f'target {data.target!r} has text values ({named}); give loss = "logistic", or encode = "onehot"'
         )
     ties = parse_keyword(Ties, task.settings.get("ties", Ties.EFRON), "ties")
-    return prepare_for_loss(
-        data, task.loss, task.settings.get("positive"), columns=task.target_columns, ties=ties
-    )  # fmt: skip
+    return prepare_for_loss(data, task.loss, task.settings.get("positive"), columns=task.target_columns, ties=ties)
 
 
 def task_folds(task: Task, rows: Dataset) -> FoldPlan:

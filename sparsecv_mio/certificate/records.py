@@ -757,11 +757,22 @@ def gain_in_words(error: float, null: float, mark: str = "", spread: float | Non
     >>> gain_in_words(5.2, 5.177, "~")[:13]
     'gain ~-0.0230'
     """
-    known = math.isfinite(error) and null > 0.0
-    gain, share = (format_with_zeros(null - error, 3), format_share(1.0 - error / null)) if known else ("?", "?")
-    gain += "" if spread is None else f" (standard error {mark}{format_number(spread, 2)})"
-    words = f"gain {mark}{gain} per event over the model without features, {format_number(null)}"
+    share = format_share(1.0 - error / null) if math.isfinite(error) and null > 0.0 else "?"
+    gain = format_gain(error, null, mark, spread)
+    words = f"gain {gain} per event over the model without features, {format_number(null)}"
     return f"{words}; share of the deviance explained {mark}{share}"
+
+
+def format_gain(error: float, null: float, mark: str = "", spread: float | None = None) -> str:
+    """Return the gain of an error over that of the model without features, with its standard error.
+
+    Examples
+    --------
+    >>> format_gain(5.108, 5.177, "~", 0.0441)
+    '~0.0690 (standard error ~0.044)'
+    """
+    gain = format_with_zeros(null - error, 3) if math.isfinite(error) and null > 0.0 else "?"
+    return f"{mark}{gain}" + ("" if spread is None else f" (standard error {mark}{format_number(spread, 2)})")
 
 
 def pair_in_words(known: Record | Least, error: str = "CV error") -> str:

@@ -287,7 +287,9 @@ def fold_columns(spec: str) -> tuple[str, ...]:
     >>> fold_columns("groups:patient:10"), fold_columns("3xgroups:patient:10"), fold_columns("10")
     (('patient',), ('patient',), ())
     """
-    kind, _, value = re.sub(r"^\d+x", "", canonical(spec)).partition(":")
+    text = canonical(spec)
+    again = REPEATED.fullmatch(text)
+    kind, _, value = (again[2] if again else text).partition(":")
     if kind == "groups" and (in_folds := GROUPS_IN_FOLDS.fullmatch(value)):
         value = in_folds[1]
     return (value,) if kind in ("groups", "column") and value else ()

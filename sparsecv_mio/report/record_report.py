@@ -14,7 +14,7 @@ from sparsecv_mio.certificate.checked_fields import MOST_FITS
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, PathRecord
 from sparsecv_mio.certificate.parts import NESTED_WARNING, DataInfo, GridRequest, ReadingInfo, versions
 from sparsecv_mio.certificate.read_back import AnyRecord, is_from_python
-from sparsecv_mio.certificate.records import EITHER_SIDE, NO_AVERAGE, Record
+from sparsecv_mio.certificate.records import EITHER_SIDE, NO_AVERAGE, Record, format_gain
 from sparsecv_mio.certificate.refits import has_proof
 from sparsecv_mio.certificate.restrictions import adjustment_columns, restrictions_of
 from sparsecv_mio.data.dataset import Dataset
@@ -360,7 +360,9 @@ def _answer_facts(record: Record) -> Facts:
     if least is not None:
         minimum = mark_estimate(format_number(certificate.cv_error, digits), certificate.estimate)
         ends = f"{minimum} at tau = {certificate.tau} and gamma = {format_number(certificate.gamma)}; {ends}"
-    quality, gains = [], not record.wording.is_sum_over_rows
+    quality, gain = [], ""
+    if record.null_error is not None and not target.is_sum_over_rows:
+        gain = format_gain(record.cv_error, record.null_error, "~" if record.estimate else "", record.gain_error)
     if (classes := record.classes) is not None:
         predicted = f"the model predicts the probability of {classes.positive}"
         quality = [
@@ -379,10 +381,7 @@ def _answer_facts(record: Record) -> Facts:
         ("RMSE, the square root of the CV error", marked(record.rmse) if record.loss.is_quadratic else ""),
         ("classes", "" if classes is None else f"{classes.negative}, {classes.positive}; {predicted}"),
         (record.null_name, "" if record.null_error is None else format_number(record.null_error)),
-        (
-            "gain over it per event",
-            record.accuracy_line().partition(" per event")[0].removeprefix("gain ") if gains else "",
-        ),
+        ("gain over it per event", gain),
         *quality,
         ("MAE of held-out rows", marked(record.mae)),
         (target.explained, marked(record.r_squared, format_share)),

@@ -300,11 +300,11 @@ def error_line(found: accuracy.Quality) -> str:
         explained = f"share of the deviance explained {known(found.explained, format_share)}"
         return f"half deviance {format_number(found.half_deviance)}, MAE {format_number(found.mae)}, {explained}"
     if isinstance(found, accuracy.TimeQuality):
-        loss = (
-            "" if math.isnan(found.loss) else f"negative log partial likelihood {format_number(found.loss)} per event, "
-        )
-        loss += "" if math.isnan(found.loss) else f"{records.gain_in_words(found.loss, found.null_loss)}, "
-        return f"{loss}concordance {known(found.concordance, '{:.4f}'.format)} ({found.pairs:,.0f} pairs of rows)"
+        concordance = f"concordance {known(found.concordance, '{:.4f}'.format)} ({found.pairs:,.0f} pairs of rows)"
+        if math.isnan(found.loss):
+            return concordance
+        loss = f"negative log partial likelihood {format_number(found.loss)} per event"
+        return f"{loss}, {records.gain_in_words(found.loss, found.null_loss)}, {concordance}"
     explained = known(found.r_squared, format_share)
     return f"RMSE {format_number(found.rmse)}, MAE {format_number(found.mae)}, R^2 {explained}"
 

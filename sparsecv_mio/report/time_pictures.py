@@ -263,10 +263,8 @@ def draw_risk_groups(record: Record, rows: HeldOutTimes, ax: Axes | None = None)
 
 def draw_survival_calibration(record: Record, rows: HeldOutTimes, ax: Axes | None = None) -> Axes:
     """Draw observed against predicted survival of groups of held-out rows, at the median event time."""
-    ax, points = (
-        figures.prepare_axes(ax, (4.8, 4.6)),
-        np.array(rows.calibrate()).reshape(-1, len(CalibrationGroup._fields)),
-    )
+    ax = figures.prepare_axes(ax, (4.8, 4.6))
+    points = np.array(rows.calibrate()).reshape(-1, len(CalibrationGroup._fields))
     predicted, observed = points[:, 1], points[:, 2]
     ends = np.abs(points[:, 3:].T - observed)
     ax.plot([0.0, 1.0], [0.0, 1.0], color=figures.FAINT, linewidth=1.0, linestyle=(0, (4, 3)), label="as predicted")

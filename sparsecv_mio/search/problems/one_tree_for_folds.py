@@ -20,8 +20,8 @@ A subproblem has one fold, size and gamma; its incumbent is the best support fou
 The choice between the methods depends on counted nodes, never on time. With folds of single rows, the list for all
 folds is used if the tree that makes it needs at most as many nodes as the tree that solves the full data. Otherwise the
 leave-one-out tree is used if there is enough memory. If folds are not single rows, the limits on nodes are larger. Let
-m be the number of nodes of one tree on the full data. With K folds, the node limit of the tree that lists supports is m
-K / 4 for the list for all folds, and m K / 16 for the list for most folds.
+m be the number of nodes of one tree on the full data. With K folds, the tree that lists supports has at most m K / 4
+nodes for the list for all folds, and at most m K / 16 nodes for the list for most folds.
 """
 
 from __future__ import annotations
