@@ -63,8 +63,8 @@ for tau in (3, 5, 10):
 five.plot_features()
 
 # %%
-# Second, the list contains all sets of five whose CV error is within five per cent of the smallest one, if all
-# folds use the same set. The list is proved to be complete.
+# Second, the next list contains all sets of five measurements whose CV error is at most five per cent above the
+# smallest one. Here all folds use the same set. The list is proved to be complete.
 near = sc.near_optimal(data, "10", gamma=five.gamma, taus=5, within=0.05)
 always = near.sizes[0].always
 print(f"{len(near.models)} sets, none missing: {near.sizes[0].complete}; in all of them: {', '.join(always)}")
@@ -112,5 +112,5 @@ for middle, (low, high), true in zip(
 
 # %%
 # `model.write_record("form.json")` stores the record. If the table is stored as `cars.csv` (`frame.to_csv`),
-# `sparsecv verify form.json cars.csv` recomputes the record, like this line:
+# `sparsecv verify form.json cars.csv` recomputes the record. In Python:
 assert sc.verify(model, small).ok

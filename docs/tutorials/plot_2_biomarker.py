@@ -4,7 +4,7 @@ Is this biomarker in every good model?
 
 A laboratory measures six serum values of diabetes patients. A model of the progress of the disease selected one of
 them, `s5` (the logarithm of serum triglycerides). Is `s5` necessary, or does a model without it predict equally
-well? Neither the selection nor a small p-value in one model answers this question. A proof over all models does.
+well? Neither the selection nor a small p-value in one model answers this question, but a proof over all models can.
 """
 
 # %%
@@ -38,11 +38,11 @@ print(best)
 print(*best.support)
 
 # %%
-# So do all good ones
-# -------------------
-# For each size from three to eight, all sets are listed whose error is within two per cent of the smallest one of
-# this size. The figure shows the share of these sets that contain each feature. A feature with 100% in a column is
-# in every good model of this size; this is certain, because each list is proved to be complete.
+# All good models have it
+# -----------------------
+# For each size from three to eight, the next list contains all sets whose error is at most two per cent above the
+# smallest error of this size. The figure shows the share of these sets that contain each feature. A feature with 100%
+# in a column is in every good model of this size; this is certain, because each list is proved to be complete.
 taus = range(3, 9)
 lists = {tau: sc.near_optimal(data, "loo", gamma=best.gamma, taus=tau, within=0.02) for tau in taus}
 assert all(near.sizes[0].complete for near in lists.values())
@@ -103,8 +103,8 @@ print(f"certified: at least {without_it.lower / with_it.upper - 1:.1%} larger CV
 # The decision
 # ------------
 # Keep measuring `s5`. One or two of `s1` to `s4` are enough, and the data do not determine which; choose by their
-# cost. The result does *not* show that triglycerides cause the disease. It does not show either that the loss
-# exceeds the sampling noise: the difference of the two errors has a standard error over the patients.
+# cost. The result does *not* show that triglycerides cause the disease. Nor does it show that the
+# loss exceeds the sampling noise: the difference of the two errors has a standard error over the patients.
 from sparsecv_mio.search.api import held_out_predictions  # noqa: E402
 
 plain = sc.solve(data, folds="loo", force_out=["s5"])

@@ -65,8 +65,8 @@ print(four, *four.support)
 # %%
 # Features that the lasso misses
 # ------------------------------
-# Which features are related to the salary? The next list has all sets of the size of the lasso model with a
-# training objective within one per cent of the smallest one, and is proved to be complete. The figure shows the
+# Which features are related to the salary? The next list has all sets of the size of the lasso model whose training
+# objective is at most one per cent above the smallest one. The list is proved to be complete. The figure shows the
 # share of these sets that contain each feature.
 size = len(kept)
 near = sc.near_optimal(data, gamma=record.gamma, taus=size, by="objective", within=0.01)

@@ -61,8 +61,8 @@ for label, tau in problems:
 # %%
 # Same answers?
 # -------------
-# All solvers must find the same optimum. If a solver ends at its limit, its certified interval must contain the
-# optimum of the others.
+# All solvers must find the same optimum. If a solver stops at its limit, its certified interval must contain the
+# optimum that the others found.
 for label, tau in problems:
     proved = [fits[label, tau, name] for name in usable if fits[label, tau, name].status == "proved"]
     assert len({fit.support for fit in proved}) == 1
@@ -98,8 +98,8 @@ for name in usable:
     print(f"{name:>7}: {'' if ended else 'more than '}{hours[name] * 60:.2f} minutes")
 
 # %%
-# This counts only the time in the solver, for one ridge weight that is not the hardest. This package needs for the
-# whole cross-validation, from the table to the proof, with all fifteen ridge weights:
+# This estimate counts only the time in the solver, for one ridge weight that is not the hardest. For the whole
+# cross-validation, from the table to the proof, with all fifteen ridge weights, this package needs
 record = sc.solve(tables["hitters"])
 print(record)
 print(f"{record.work.seconds:.2f} s, {record.work.mios} subproblems by branch-and-bound")
@@ -107,10 +107,9 @@ print(f"{record.work.seconds:.2f} s, {record.work.mios} subproblems by branch-an
 # %%
 # When a commercial solver is useful
 # ----------------------------------
-# A commercial solver is useful for other problems: side constraints that the native engine does not support (bounds
-# on coefficients, see :func:`sparsecv_mio.fits.one.fit_one`), other losses, other models. `sparsecv export` writes
-# the model for any solver, and `sparsecv compare` makes the table above for lists of files, sizes and ridge
-# weights:
+# A commercial solver is useful for problems that the native engine does not solve, such as groups of features with
+# logistic loss (see :func:`sparsecv_mio.fits.one.fit_one`), and for other models. `sparsecv export` writes the model
+# for any solver, and `sparsecv compare` makes the table above for lists of files, sizes and ridge weights:
 #
 # .. code-block:: console
 #
