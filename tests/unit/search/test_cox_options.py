@@ -45,7 +45,7 @@ GIVEN: dict[str, Any] = {  # a value of each option other than its default
 def table() -> dict[str, bool]:
     """Return the options and commands of the page, with True if they are supported."""
     text = PAGE.read_text().partition("## Supported options")[2]
-    rows = re.findall(r"^\| (.*?) \| (supported|refused)", text, re.MULTILINE)
+    rows = re.findall(r"^\| (.*?) \| (supported|not supported)", text, re.MULTILINE)
     named = {name: words == "supported" for names, words in rows for name in re.findall(r"`([^`]+)`", names)}
     return {name.removeprefix("--").replace("-", "_"): is_supported for name, is_supported in named.items()}
 
