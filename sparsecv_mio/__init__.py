@@ -1,4 +1,4 @@
-"""Certified cross-validation for best-subset ridge, logistic and Poisson regression."""
+"""Certified cross-validation for best-subset ridge, logistic, Poisson and Cox regression."""
 
 from __future__ import annotations
 

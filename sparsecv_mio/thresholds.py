@@ -1,4 +1,4 @@
-"""Numbers of columns, folds or bytes above which a computation uses another algorithm, and limits of work.
+"""Numbers of columns, folds or bytes above which a computation uses another algorithm, and limits on work.
 
 Each number was chosen from measured running times. The algorithms below and above a threshold give the same answer.
 """

@@ -1,10 +1,9 @@
 """Functions that run one task of a batch: they fit an estimator to the rows and folds of the task.
 
-The estimators are the search of this package, estimators of other packages (peers) and the oracles. All estimators of a
-task get the same rows and folds. A peer chooses its hyperparameters by the mean loss over the held-out rows of the
-folds and is then refitted on all rows. With `refit = "training"` the task has one fold, and the final model is fitted
-to the training rows of this fold instead of all rows. For a peer, columns are centred and divided by their standard
-deviation.
+The estimators are the search of this package, estimators of other packages (peers) and the oracles. Every estimator
+gets the same rows and folds. A peer chooses its hyperparameters by the mean loss over the held-out rows of the folds
+and is then refitted on all rows. With `refit = "training"` the task has one fold, and the final model is fitted to the
+training rows of this fold instead of all rows. For a peer, columns are centred and divided by their standard deviation.
 
 The reported seconds are the time of the method `fit` alone. Code is loaded and compiled before the timing starts: a
 peer is fitted to a few rows, and the kernels of a search are called on tiny data. If a package is not installed, the

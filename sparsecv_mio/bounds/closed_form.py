@@ -6,7 +6,7 @@ A pair (tau, gamma) is a size tau and a ridge penalty gamma.
 minimum training objective on the training rows of the fold.
 
 **Theorem** (docs/theory.md, section 3). Let f be the training objective on all rows, `f^(-N)` the training objective
-without the rows N of a fold, and `h_N(b)` the sum of squared errors of b on N. For every b,
+without the rows N on which a fold does not train, and `h_N(b)` the sum of squared errors of b on N. For every b,
 
     f(support of b) <= f(b) = f^(-N)(b) + h_N(b).
 
@@ -18,9 +18,8 @@ nonzero coefficients. Then `f^(-N)(b) <= u` for every feasible value u of the pr
 * if a list contains *every* support S of tau columns with `f(S) <= T`, the support of b is in the list, or
   `h_N(b) > T - u`.
 
-`training_loss_bound` computes both bounds. If the list is empty, T is a lower bound v. N is the set of all rows on
-which the fold does not train. If the fold scores only some rows of N (`FoldPlan.scores_all_left_out` is False), the
-bounds do not hold.
+`training_loss_bound` computes both bounds. If the list is empty, T is a lower bound v. If the fold scores only some
+rows of N (`FoldPlan.scores_all_left_out` is False), the bounds do not hold.
 
 **Rounding.** `training_loss_bound` makes no allowance for rounding errors of v, T and u. The caller lowers v or T, and
 raises u, by bounds on these errors. If supports with tied objectives count as optimal, the caller also raises u by the
@@ -59,8 +58,8 @@ lower bound.
 **Ridge ball.** All coefficient vectors whose objective is at most a given number lie in a ball. The ball gives bounds
 on the held-out errors of these vectors.
 
-**Theorem** (docs/theory.md, section 2, with eps = lam). Let b0 be the ridge fit on *all* columns of the training rows,
-Q their Gram matrix and `M = Q + diag(penalty)`. Then `||b - b0||_M^2 = f(b) - f(b0)` for every b. All b with
+**Theorem** (docs/theory.md, section 2, with eps = gamma / 2). Let b0 be the ridge fit on *all* columns of the training
+rows, Q their Gram matrix and `M = Q + diag(penalty)`. Then `||b - b0||_M^2 = f(b) - f(b0)` for every b. All b with
 `f(b) <= ubar`, for any support, therefore lie in the ball of radius `sqrt(ubar - f(b0))` about b0 in the norm of M. For
 held-out rows X with targets z, and for all b in the ball,
 
@@ -88,8 +87,8 @@ code                   centre of the ball              numbers that are widened
 ====================== =============================== ===========================================================
 
 The kernel `level_sets` computes the minimum and maximum of a quadratic function over the ball exactly (S-lemma), by an
-eigendecomposition. This module instead applies the inequality of the ridge-ball theorem: once to all held-out
-rows together and, if the rows are available, once to each row. It returns the tighter of the two bounds.
+eigendecomposition. This module instead applies the inequality of the ridge-ball theorem: once to all held-out rows
+together and, if the rows are available, once to each row. The module returns the tighter of the two bounds.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ and no method of this class returns an `Interval`.
 
 **Logistic and Poisson loss.** Local search finds a support of each size in every fold. The training objective u of this
 support is an upper bound on the minimum of the fold. All fits whose objective is at most u lie in an ellipsoid, which
-gives bounds on the held-out loss h of these fits (docs/theory/glm.md, section 8). In addition, h is at least F* - u,
-where F* is a lower bound on the minimum objective of the full data. F* is computed at the root of a branch-and-bound
-tree.
+gives bounds on the held-out loss h of these fits (docs/theory/glm.md, section 8). In addition, the held-out loss of the
+optimum of the fold is at least F* - u. Here F* is a lower bound on the minimum objective of the full data, computed at
+the root of a branch-and-bound tree.
 """
 
 from __future__ import annotations

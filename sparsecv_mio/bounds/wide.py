@@ -7,8 +7,8 @@ For every b and every support S of the node (:mod:`sparsecv_mio.kernels.node_rel
 
     f(S)  >=  yy - b'G b - sum_I g_j^2 - (k largest g_j^2 of the remaining columns),     g = X'(y - X b).
 
-Only the rows of G for the working set are computed. With q columns, a node therefore takes O(q) operations for each
-nonzero coefficient of b, and needs no product with X. Columns with a large `|g_j|` join the working set.
+Only the rows of G for the working set are computed. With q columns in all, a node therefore takes O(q) operations for
+each nonzero coefficient of b, and needs no product with X. Columns with a large `|g_j|` join the working set.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Fits of Cox regression for `verify`, with the branch and bound of other losses (`certificate/glm_design`).
+"""Fits of Cox regression for `verify`; the branch and bound is that of `certificate/glm_design`.
 
-All computations use `problem/cox_objective`, which shares no code with the search. A held-out loss is a difference of
-two partial likelihoods, so every fold is fitted, and no row has a loss of its own.
+All computations use `problem/cox_objective`, which shares no code with the search. The held-out loss of a fold is a
+difference of two negative log partial likelihoods. This difference is not a sum over rows, so no row has a loss of its
+own, and every fold is fitted.
 """
 
 from __future__ import annotations

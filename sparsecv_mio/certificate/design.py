@@ -1,9 +1,9 @@
 """The class `Design`, which supplies the data, the folds and the fits to the verification of a record.
 
 The checks of a record are written once, for any `Design`. To verify that a support is optimal, `RidgeDesign`
-(squared-error loss) tries all supports, and `GlmDesign` (logistic and Poisson loss) uses branch and bound. Both classes
-describe a support by the sorted positions of its features in `columns`, the list of selectable features. Neither class
-uses code of the search.
+(squared-error loss) tries all supports, and `GlmDesign` (logistic and Poisson loss) and its subclass `CoxDesign` (Cox
+loss) use branch and bound. All three classes describe a support by the sorted positions of its features in `columns`,
+the list of selectable features. None of the classes uses code of the search.
 """
 
 from __future__ import annotations

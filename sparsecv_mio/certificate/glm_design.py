@@ -7,10 +7,10 @@ from all columns and removes or includes one column at a time. Branching ends wh
 is above the objective of the support. The number of fits is limited (`MOST_FITS`), so the proof succeeds for few
 features only.
 
-With bounds on coefficients, fits are within the bounds. The rule holds if the intervals of the columns that branching
-may still remove are extended to 0. In the fit on a set of columns, bounds of 0 may hold so many coefficients at 0 that
-the other columns of the set are a support. Then no support in the set has a smaller objective, and all supports in the
-set that contain this support have the same fit. Branching goes on with the sets that lack one of its columns.
+With bounds on coefficients, fits are within the bounds. The rule then holds if the intervals of the columns that
+branching may still remove are extended to 0. In the fit on a set of columns, many coefficients may be at a bound of 0.
+If the other columns of the set form a support S, no support in the set has a smaller objective than S, and all supports
+in the set that contain S have the same fit. Branching continues with the sets that lack a column of S.
 """
 
 from __future__ import annotations

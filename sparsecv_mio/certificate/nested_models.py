@@ -1,4 +1,4 @@
-"""Checks of models chosen on outer training sets: nested cross-validation, and the comparison of stability weights."""
+"""Checks of nested cross-validation, and of weights of the instability, from models chosen on outer training sets."""
 
 from __future__ import annotations
 

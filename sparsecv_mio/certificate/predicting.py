@@ -1,7 +1,8 @@
 """Methods of records: predictions for new rows, figures and reports.
 
-The coefficients of a record are applied to the columns of the same names. The modules that draw figures, write reports
-and compute prediction intervals are not imported here (`sparsecv_mio.implementations`).
+The coefficients of a record are applied to the columns of the same names. This module does not import the modules that
+draw figures, write reports and compute prediction intervals. It calls their functions by name
+(:mod:`sparsecv_mio.implementations`).
 """
 
 from __future__ import annotations

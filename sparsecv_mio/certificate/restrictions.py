@@ -4,11 +4,11 @@ Adjustment columns are in every model, but in no support of the record, and tau 
 looks up the reference level of each factor that counts as one feature.
 
 With restrictions other than forced columns, `verify` tries all supports that the restrictions allow. The fit of a
-support under sign constraints equals the plain ridge fit of those of its columns whose coefficients are not zero.
-`verify` therefore takes the minimum over the plain ridge fits with the required signs. From each allowed support,
-`verify` removes every combination of the columns whose coefficients have a bound of 0, and tries the remaining sets of
-columns (docs/theory.md, "Restrictions"). With other bounds, each set is fitted within its bounds
-(`problem.objective.fit_bounded_ridge`).
+support under sign constraints equals the unconstrained ridge fit on the columns of the support whose coefficients are
+not zero. `verify` therefore takes the minimum over the unconstrained ridge fits whose coefficients have the required
+signs. From each allowed support, `verify` removes every combination of the columns whose coefficients have a bound of
+0, and tries the remaining sets of columns (docs/theory.md, "Restrictions"). With other bounds, each set is fitted
+within its bounds (`problem.objective.fit_bounded_ridge`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Verification of a record against the data by direct refits with linear algebra.
 
-The module uses no code of the search. Only the tests of `--infer` are recomputed by the function that made them
-(`inference.split_tests`), so the check of these tests does not detect an error of this function.
+The module uses no code of the search, with one exception. The tests of `--infer` are recomputed by
+`inference.split_tests`, the module that made them, so an error in that module is not detected.
 
 The module rebuilds the folds from their specification, refits the supports by `problem.objective` and sums the held-out
 errors again. With squared-error loss and at most 12 non-constant features, the module tries every support at every

@@ -40,9 +40,9 @@ compared with the F distribution with q and `df - q + 1` degrees of freedom (Hot
 
 **Test of a factor.** The hypothesis is that the coefficients of all levels of the factor are equal. The test omits
 levels that have no row in the testing half, or whose coefficient a single unit determines. It also omits the level
-`(missing)`, whose few rows would take most degrees of freedom. The fit still has coefficients for the omitted levels
-with rows. The tested hypothesis is that the coefficients of all other levels are equal. The hypothesis about the factor
-implies the tested hypothesis, so the test is valid.
+`(missing)`: a level with few rows would leave few degrees of freedom. The fit still has coefficients for the omitted
+levels with rows. The tested hypothesis is that the coefficients of all other levels are equal. The hypothesis about the
+factor implies the tested hypothesis, so the test is valid.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Coordinates and fits that need more precision than floats: twice that precision, or integers without rounding.
 
 **Twice the precision.** A number is stored as an unevaluated sum of two floats (about 32 digits). Sums and products use
-the error-free transformations of Dekker and Knuth, in plain numpy. The module does not use long doubles, because their
-64 bits are not enough, and some machines do not have them. Callers multiply by powers of two so that all numbers stay
-between 1e-280 and 1e280.
+the error-free transformations of Dekker and Knuth, in plain numpy. The module does not use long doubles, because a
+significand of 64 bits is too short, and some machines have no long doubles. Callers multiply by powers of two so that
+all numbers stay between 1e-280 and 1e280.
 
 **Fits in fractions** are for data that need more than twice the precision of floats.
 

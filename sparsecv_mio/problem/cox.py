@@ -4,12 +4,14 @@
 
 R_t is the risk set of term t (`problem/risk_sets`). A term belongs to an event (Efron's method; f_tj is its share of
 tied events) or to all tied events of a time (Breslow's method). unit_t is the mean weight of the tied events, or the
-weight of the event. With unit weights, l = F without the penalty is the usual negative log partial likelihood. With
-weights it differs from that of R's coxph by a constant, which makes l proportional to the weights, and at least 0.
+weight of a single event. Let l be F without the penalty. If all weights are 1, l is the usual negative log partial
+likelihood. With other weights, l differs from the value of R's coxph by a constant. Because of this constant, l is
+proportional to the weights and at least 0.
 
-The held-out loss of a fold is that of Verweij and van Houwelingen (1993), `l_all(b) - l_train(b)` at the fit b of the
-training rows. l_all counts the training and the scored rows. It is at least 0 for every b (docs/theory/cox.md), and is
-no sum over the scored rows, because a scored row also enlarges the risk sets of events in training.
+The held-out loss of a fold is `l_all(b) - l_train(b)` at the fit b of the training rows (Verweij and van Houwelingen
+1993). Here l_train is l on the training rows, and l_all is l on the training and the scored rows together. The held-out
+loss is at least 0 for every b (docs/theory/cox.md). It is not a sum over the scored rows, because a scored row also
+enlarges the risk sets of events in training.
 
 Sums are computed in long precision, relative to the largest exponent of each stratum.
 """

@@ -1,8 +1,9 @@
-"""The partial likelihood of Cox regression and its fits by definition, for tests and `verify`.
+"""The partial likelihood of Cox regression and its fits, computed directly from the definition, for tests and `verify`.
 
 This module shares no code with the search, which uses sums along a forest (`problem/risk_sets`). Here every term of the
 partial likelihood has a row of weights over all rows of the data: the weights of its risk set, with the shares of
-Efron's method for tied events. The terms are processed by blocks, so that memory stays small. O(events n k^2).
+Efron's method for tied events. The terms are processed in blocks, so that memory stays small. With n rows and k
+columns, a Newton step takes O(events n k^2) operations.
 """
 
 from __future__ import annotations

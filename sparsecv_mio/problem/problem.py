@@ -1,13 +1,15 @@
 """The best-subset ridge problem of one fold from the moments of its training rows, with and without forced columns.
 
-**Diagonals.** The perspective relaxation needs a diagonal w, which is a part of the matrix M of the problem.
+**Diagonals.** Let Q be the Gram matrix of the columns, c their products with the target, yy the sum of squares of the
+target and `M = Q + diag(penalty)`. The problem minimises `f(b) = yy - 2 c'b + b'M b` over b with at most tau nonzero
+coefficients. Its perspective relaxation needs a vector w, below called the *diagonal*.
 
-**Theorem** (docs/theory/bounds.md, sections 1 and 2). Let Q be the Gram matrix, c the products of columns with the
-target, yy the sum of squares of the target and `M = Q + diag(penalty)`. Every `w >= 0` for which `M - diag(w)` is
-positive semidefinite gives a relaxation `min yy - 2 c'b + b'M b + min_z sum w_j b_j^2 (1 / z_j - 1)`, with z_j from 0
-to 1 and a sum of z_j of at most tau. The value of the relaxation is a lower bound on the objective of every support of
-at most tau columns. A larger w gives a tighter relaxation. No valid w is the largest in every column at once. The
-choices below differ in tightness and cost.
+**Theorem** (docs/theory/bounds.md, sections 1 and 2). Every `w >= 0` for which `M - diag(w)` is positive semidefinite
+gives a relaxation: minimise `f(b) + sum_j w_j b_j^2 (1 / z_j - 1)` over b and z, with z_j from 0 to 1 and a sum of z_j
+of at most tau. The value of the relaxation is a lower bound on the objective of every support of at most tau columns. A
+larger w gives a tighter relaxation, but no valid w has the largest possible value in every column at once. The choices
+below differ in tightness and cost. In the table, *eigenvalue* is a lower bound on the smallest eigenvalue of Q, and
+`own_part` is a function of this module.
 
 ========================== ================================================ =======================================
 used by                    diagonal w                                       reason
@@ -24,17 +26,15 @@ bounds of a fold           `reduced_forms.sharpen`: approximately the       this
                                                                             gamma, warm-started from all rows
 ========================== ================================================ =======================================
 
-**Rounding.** The choice "penalty + eigenvalue" adds a lower bound on the smallest eigenvalue of Q. A successful
-Cholesky factorisation proves such a bound up to rounding errors (Rump, BIT 46, 2006). For these errors,
-`smallest_eigenvalue` subtracts four rounding units of the trace of Q for each column. `own_part` subtracts 1e-12 times
-the largest eigenvalue times the number of columns. If no factorisation proves that `M - diag(w)` is positive
-semidefinite, w is multiplied by `1 - SHAVED`.
+**Rounding.** A successful Cholesky factorisation proves the lower bound on the smallest eigenvalue up to rounding
+errors (Rump, BIT 46, 2006). For these errors, `smallest_eigenvalue` subtracts four rounding units of the trace of Q for
+each column. `own_part` subtracts 1e-12 times the largest eigenvalue of the scaled M, times the number of columns. If no
+factorisation proves that `M - diag(w)` is positive semidefinite, w is multiplied by `1 - SHAVED`.
 
 **Elimination of forced columns** by partial minimisation leaves a best-subset problem in the other columns.
 
-Let the objective be `f(b) = yy - 2 c'b + b'M b`, with M the Gram matrix Q plus the penalty. Let F be the forced
-columns, R the other columns and S a subset of R. For the support `F + S`, the minimum of f over all coefficients on F
-and S is
+Let F be the forced columns, R the other columns and S a subset of R. For the support `F + S`, the minimum of f over all
+coefficients on F and S is
 
     f(F + S) = yy_o - c_oS' (M_oSS)^{-1} c_oS,    A = M_FF^{-1} M_FR,    M_o = M_RR - M_FR' A,
                                                   a = M_FF^{-1} c_F,    c_o = c_R - M_FR' a,    yy_o = yy - c_F' a.
@@ -43,8 +43,8 @@ The minimum of f over supports of at most k columns that contain F is therefore 
 columns R, with size `k - |F|`. Its Gram matrix is `Q_o = Q_RR - M_FR' A`, which is positive semidefinite as a Schur
 complement of `Q + diag(penalty on F)`; the penalty on R is unchanged. The eigenvalues of Q_o lie between the smallest
 and the largest eigenvalue of Q. If `M - diag(w)` is positive semidefinite, so is M_o minus the part of `diag(w)` on R.
-Let v be a row minus the means. The elimination replaces the features `v_R` of the row by `v_R - v_F'A` and subtracts
-`v_F'a` from its target. The matrix A depends on gamma, so gamma must be set first.
+Let v be a row of features minus the means of the columns. The elimination replaces the features `v_R` of the row by
+`v_R - v_F'A` and subtracts `v_F'a` from its target. The matrix A depends on gamma, so gamma must be set first.
 
 Adjustment columns are forced columns without a penalty. If F contains only adjustment columns, A is the least-squares
 projection, which is the same at every gamma. The other columns are then replaced by their residuals on F, just as

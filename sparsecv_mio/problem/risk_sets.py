@@ -2,14 +2,14 @@
 
 The risk set of an event at time t contains the rows of its stratum with `entry < t <= time`. The sum of a quantity over
 a risk set is computed along a forest: the sum of a node is the sum of its parent plus the quantities of the rows that
-enter at the node. Without delayed entry, the nodes are the distinct event times in descending order, so this is a
-cumulative sum. With delayed entry, rows also leave. A difference of cumulative sums would then lose digits, so the
-nodes form a binary tree over the event times, in which every row enters at most two nodes of each level. Only numbers
-of equal sign are added in either case, and bounds on the rounding are relative.
+enter at the node. Without delayed entry, the nodes are the distinct event times in descending order, so the sums are
+cumulative sums. With delayed entry, rows also leave risk sets, and differences of cumulative sums would lose digits.
+The nodes then form a binary tree over the event times, in which every row enters at most two nodes of each level. In
+both cases only numbers of equal sign are added, so rounding errors have relative bounds.
 
-Tied events (of the same stratum and time) form a *block*. Their own quantities are not in the sum of the node of their
-block, because Efron's method gives them shares of their weight: term l of a block of m events, l = 0, ..., m - 1,
-counts them with the share `1 - l / m`. Breslow's method has one term of share 1.
+Tied events (of the same stratum and time) form a *block*. The sum at the node of a block does not contain the events of
+the block; each term of the block adds them with a share. With Efron's method, a block of m events has the terms 0, ...,
+m - 1, and term i adds the events with the share `1 - i / m`. With Breslow's method, a block has one term, with share 1.
 """
 
 from __future__ import annotations

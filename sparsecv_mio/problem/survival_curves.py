@@ -1,6 +1,6 @@
 """Curves and residuals of survival times: Kaplan-Meier, Breslow's baseline hazard, and Schoenfeld residuals.
 
-Reports show them. They are not certified, and neither the search nor `verify` uses them.
+Reports show these curves and residuals. They are not certified, and neither the search nor `verify` uses them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The content of a report (sentences, facts, tables, commands, figures) and its output formats.
 
 Each format has a template in this folder. An HTML report is a single file, whose figures adapt to a light or a dark
-screen. A Markdown report has neither figures nor collapsed sections, and a LaTeX report has only the tables.
+screen. A Markdown report has neither figures nor collapsible sections, and a LaTeX report has only the tables.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Pictures of survival times for a record with Cox loss.
 
 Risk groups, calibration and concordance use the held-out rows, each predicted by the model of the fold that holds the
-row out. The baseline and the check of proportional hazards are those of the model of all rows. None is certified.
+row out. The baseline hazard and the check of proportional hazards use the full-data model. None of these results is
+certified.
 """
 
 from __future__ import annotations

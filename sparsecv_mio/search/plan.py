@@ -193,8 +193,8 @@ class Plan:
     raised_share: float = _setting(0.2, "share", "all",
         "rise of the smallest lower bounds that the phase `weakest` requests, as a share of upper - lower of the grid")
     near_share: float = _setting(0.5, "share", "by_size, together",
-        "the phase `weakest` works on the pair with the smallest lower bound of each tau if this bound exceeds the "
-        "smallest lower bound of the grid by at most this share of the rise that `raised_share` requests")
+        "the phase `weakest` works on the open pair with the smallest lower bound of each tau (on all such pairs in a "
+        "tie) if this bound exceeds the smallest one of all open pairs by at most this share of the requested rise")
     compared_steps: int = _setting(8, "steps", "by_size, together",
         "maximum number of steps of each bounding method that the phase `weakest` compares")
 

@@ -1,4 +1,4 @@
-"""The supports that side constraints allow, and the columns that are in or out because another column is in or out.
+"""The supports that side constraints allow, and the columns that a chosen or excluded column requires or rules out.
 
 A set of columns is stored as an integer with bit j set for column j, so that a node needs only a few bit operations.
 """

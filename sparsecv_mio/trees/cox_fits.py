@@ -6,8 +6,8 @@ of a row x_j of the risk set exceeds a_t, for all b in a region. Then, in that r
 
     F(b) >= F(b0) + g'd + d'H d / 2,    d = b - b0,    H = sum_t omega_t worst_ratio(a_t) Cov_t + 2 diag(ridge).
 
-The a_t verify themselves: if `F(b0) <= U` and the ellipsoid of the points at which the right side is at most U lies
-inside the region, then all b with `F(b) <= U` are in this ellipsoid.
+Let `F(b0) <= U`, and consider the ellipsoid of all points at which the right side is at most U. If this ellipsoid lies
+inside the region, it contains all b with `F(b) <= U`, so the chosen a_t are valid for these b.
 """
 
 from __future__ import annotations

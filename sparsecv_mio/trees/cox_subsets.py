@@ -1,9 +1,10 @@
 """Best subsets of Cox regression on one training set: fits, certified bounds, and held-out partial likelihoods.
 
-The outer tree, factors, duplicate columns and ties are those of every smooth loss (`trees/glm_tree`, `trees/glm_terms`,
-`trees/glm_subsets`). A node of the outer tree is closed by quadratic lower bounds of its objective (`trees/cox_fits`):
-the trees for squared-error loss list all supports at which a quadratic is at most the level, and these are fitted. If
-the list is too long, the node branches on one column, after which its quadratics are closer to the objective.
+The outer tree, and the treatment of factors, duplicate columns and ties, are shared by all smooth losses
+(`trees/glm_tree`, `trees/glm_terms`, `trees/glm_subsets`). A node of the outer tree is closed by quadratic lower bounds
+on its objective (`trees/cox_fits`). The trees for squared-error loss list all supports at which a quadratic is at most
+the cutoff, and the listed supports are fitted. If the list is too long, the node branches on one column; the quadratics
+of its children are closer to the objective.
 """
 
 from __future__ import annotations

@@ -4,17 +4,16 @@ Branch-and-bound trees become more expensive as the size grows. In the same time
 therefore exclude more pairs (tau, gamma) than partial work on every size.
 
 1. The search begins with the pair with the best estimate. Each attempt to solve the pair has a node limit twice as high
-   as the previous attempt. The attempts end if the next one would not fit into half of the remaining time. The attempts
-   also end if, with the pair solved, bounds on the full data would exclude less than half of the other open pairs.
+as the previous attempt. The attempts end if the next one would not fit into half of the remaining time. The attempts
+also end if bounds on the full data could exclude less than half of the other open pairs even after the pair was solved.
 2. Then the search works on the other sizes: together on all sizes up to that of the pair with the best estimate, and
-   one by one on the larger sizes. For each size, trees of the full data come before trees of folds. The trees of the
-   full data run until the open pairs of the size are excluded, or until the trees cannot exclude another pair.
-3. The search then repeats the open pairs with a node limit eight times as high. This work alternates with work on the
-   next size: the kind of work that has cost fewer nodes so far comes next. After the first size, every open pair gets
-   one short tree of the full data.
-4. If the proof for all pairs is not expected to fit into the time limit, the pairs with the smallest lower bounds get a
-   part of the time (module `weakest`).
-5. When items 1 to 4 have no step left, the search goes on with the phases of the order `together`.
+one by one on the larger sizes. For each size, trees of the full data come before trees of folds. The trees of the full
+data run until the open pairs of the size are excluded, or until the trees cannot exclude another pair. 3. The search
+then repeats the open pairs with a node limit eight times as high. This work alternates with work on the next size: the
+kind of work that has cost fewer nodes so far comes next. After the first size, every open pair gets one short tree of
+the full data. 4. If the proof for all pairs is not expected to fit into the time limit, the pairs with the smallest
+lower bounds get a part of the time (module `weakest`). 5. When items 1 to 4 have no step left, the search goes on with
+the phases of the order `together`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Problems with Cox loss, whose held-out losses are differences of two partial likelihoods."""
+"""Problems with Cox loss, whose held-out losses are differences of two log partial likelihoods."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A tree of the full data that solves all folds at one gamma together, by removing rows from full-data fits.
 
-The tree solves the subproblems of all sizes and folds of a gamma, or gives bounds on them. It costs as much as a few
-trees of single folds, and is used if there are many folds (docs/theory.md, section 5).
+The tree solves the subproblems of all sizes and folds at one gamma, or bounds their held-out errors. It costs as much
+as a few trees of single folds, and is used if there are many folds (docs/theory.md, section 5).
 """
 
 from __future__ import annotations
