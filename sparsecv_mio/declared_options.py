@@ -296,7 +296,7 @@ OPTIONS = {
         Option("encoding", str, "utf-8", "NAME", "Character encoding of a text table. [utf-8]"),
         Option("header", bool, True, "", "The first line of the file contains data, not names; the columns are named "
                                          "x0, x1, ..."),
-        Option("index_col", str, None, "C", "Column of row numbers, by name or position; it is ignored. [none]"),
+        Option("index_col", str, None, "C", "Column of row numbers to ignore, by name or position. [none]"),
         Option("na", str, Missing.ERROR, "",
                "Treatment of missing values (empty values, NA and similar). error: stop with a message; drop: remove "
                "rows with missing values; mean, median: impute from all rows, including held-out rows. With "
@@ -358,9 +358,9 @@ OPTIONS = {
         Option("force_out", str, (), "C,D,...", "Features that no model may use. [none]"),
         Option("count", str, (), "factors|columns",
                "Unit that --tau counts. factors: all levels of a text column (--encode onehot) enter together and "
-               "count as one feature; columns: each column enters and counts separately. [columns; `solve`, `near` and "
-               f"`path` use factors, and print a note, if there are then at most {SMALL} features, and at most "
-               f"{FEW_FOLDS} folds]"),
+               "count as one feature; columns: each column enters and counts separately. [columns; but factors, with a "
+               f"note, in `solve`, `near` and `path` if the data then have at most {SMALL} features, and there are at "
+               f"most {FEW_FOLDS} folds]"),
         Option("at_most", str, (), "K:A,B,...", "Use at most K of these features in a model. May be repeated. [none]",
                several=True),
         Option("hierarchy", str, (), "RULE",
@@ -380,10 +380,10 @@ OPTIONS = {
         Option("loss", str, DEFAULT_LOSS, "",
                "Loss function. squared: numeric target. logistic: target of two classes (0 and 1, or any two words); "
                "the CV error is the mean log loss. poisson: counts with log link; the CV error is the mean half "
-               "deviance.",
+               "deviance. cox: survival times; the CV error is the negative log partial likelihood per event.",
                Loss),
         Option("exposure", str, None, "COLUMN",
-               "With --loss poisson: the time or the population over which each row was counted, above 0. The model "
+               "With --loss poisson: the time or population, above 0, to which the count of each row refers. The model "
                "then predicts a rate. [1]"),
         Option("offset", str, None, "COLUMN",
                "With --loss logistic or poisson: a column that is added to the linear predictor with the fixed "
@@ -399,8 +399,8 @@ OPTIONS = {
                "With --loss logistic: balanced gives both classes equal weight in fits and errors, as in scikit-learn; "
                "it can be combined with --weights. [none]", ClassWeight),
         Option("event", str, None, "COLUMN[=VALUE]",
-               "With --loss cox: the column that marks events; without =VALUE it must hold 0 (censored) and 1 (event). "
-               "The target is the time.", check=_check_column),
+               "With --loss cox: the column that marks events; without =VALUE, the column must hold 0 (censored) and 1 "
+               "(event). The target is the time.", check=_check_column),
         Option("entry", str, None, "COLUMN",
                "With --loss cox: the time after which each row is at risk (delayed entry). [always at risk]",
                check=_check_column),

@@ -371,8 +371,8 @@ def _print_comparison_summary(console: Console, rows: Sequence[CompareRow]) -> N
         lines.append((name, *counts, *times, format_number(max(row.true_gap for row in ran), 2), agree))
     names = ("backend", "solved", "of", "median s", "total s", "largest true gap", "supports agree")
     layout.print_table(console, names, lines, text=("backend",))
-    words = "status gap: the backend ended by its own criterion, but the bounds leave more than the requested gap and"
-    layout.say(console, f"{words} the allowance for its tolerances; status optimal: they do not", style="dim")
+    words = "status optimal: the bounds differ by at most the requested gap plus the allowance for solver tolerances"
+    layout.say(console, f"{words}; status gap: the solver ended by its own criterion before that", style="dim")
 
 
 def format_comparison(rows: Sequence[CompareRow], command: str) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SHOWN_TASKS = 20
 MIN_SILENT_SECONDS = 10.0  # seconds without a finished task before the estimate of the remaining time is withdrawn
 MAX_TASK_RATIO = 3.0  # longest time without a finished task, in mean times of the finished tasks, with an estimate
-FIRST_USE = "processes load code first; the first run on a machine compiles it, up to a minute"  # before a task ends
+FIRST_USE = "each process first loads kernels; the first run on a machine compiles them (a minute)"  # at first
 BATCH_CODES = (
     "\b\nSettings in the table [vary] of a plan: the options of solve, and also test, split,\n"
     "refit, cpu_limit and estimator:\n"
@@ -208,7 +208,7 @@ class TaskCounts:
             silent = time.monotonic() - self.latest
             words += (
                 f"; no task has ended for {silent:.0f} s, so the remaining time is not estimated (each process "
-                "compiles at its first use)"
+                "compiles kernels first)"
             )
         return f"{seconds:.0f} s; {words}"
 

@@ -336,7 +336,7 @@ def _paths(given: Any, folder: Path) -> list[str]:
         matching = any(mark in pattern for mark in "*?[") and not (folder / pattern).is_file()
         some = sorted(glob.glob(pattern, root_dir=folder)) if matching else [pattern]
         if not some:
-            raise BadInput(f"[[data]]: no file matches the pattern {pattern!r}")
+            raise BadInput(f"[[data]]: no file matches the pattern {pattern!r}; correct the pattern")
         paths += [str(folder / name) for name in some]
     for path in paths:
         if not Path(path).is_file():

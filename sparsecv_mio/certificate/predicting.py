@@ -247,7 +247,7 @@ def read_new_dataset(data: parts.DataInfo, X: Any, wanted: list[str]) -> Any:
 def as_frame(X: Any) -> Any:
     """Return a table of any package as a frame of pandas, other rows unchanged."""
     if hasattr(X, "iloc") and X.ndim == 1:
-        raise BadInput("X: a Series is not a table; give a frame, which for row 0 of a frame X is X.iloc[[0]]")
+        raise BadInput("X: a Series is not a table; give a frame, such as X.iloc[[0]] for row 0 of a frame X")
     is_table = hasattr(X, "columns") or hasattr(type(X), "__arrow_c_stream__")
     return find_implementation("as_pandas")(X) if is_table else X
 

@@ -144,7 +144,7 @@ app = LazyCommands(
             help="Print the version and exit.",
         )
     ],
-    help="Certified cross-validation for best-subset ridge regression.",
+    help="Certified cross-validation for best-subset ridge, logistic, Poisson and Cox regression.",
     epilog=EXIT_CODES,
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip

@@ -148,9 +148,10 @@ def near(
     id: str | None = ID,
     rows: Given,
     losses: Given,
-    within: str = option("1%", "SHARE", "Maximum relative excess over the best value of each size, such as 1% or "
-                                        "0.01. With --by objective and logistic or Poisson loss, the screen also "
-                                        "states the excess as a difference in deviance plus penalty."),
+    within: str = option("1%", "SHARE", "List the models whose value exceeds the best value of their size by at "
+                                        "most this share, such as 1% or 0.01. With --by objective and logistic or "
+                                        "Poisson loss, the screen also states the excess as a difference in "
+                                        "deviance plus penalty."),
     most: str = option("1000", "N", "Maximum number of models for each size, or all."),
     by: str | None = None,
     gamma: str | None = option(None, "G", "Ridge weight. [chosen by cross-validation]"),
@@ -459,7 +460,7 @@ def export(
     lines = (
         f"{meaning}, where b are coefficients of scaled columns\n{describe_export(to, piecewise, missed, loss)}\n"
         "the objective that a solver returns may be below or above the minimum, by the tolerances of the solver\n"
-        "the variables u have no units of the file: for coefficients, refit the columns whose u is not 0 by "
+        "the variables u are not in the units of the file: for coefficients, refit the columns with nonzero u by "
         "`sparsecv fit --force-in COLUMNS` with the same options"
     )
     return ending.deliver(0, lambda screen: screen.print(lines, markup=False, soft_wrap=True))

@@ -114,7 +114,7 @@ def proof_files(
     def write() -> None:
         modes, table = list[str](), data
         if not quiet:
-            ending.tell(f"writing the proof to {path}; it has no time limit, and Ctrl-C keeps the answer")
+            ending.tell(f"writing the proof to {path}, without a time limit; Ctrl-C ends it and keeps the answer")
         try:
             with live.proof_lines(quiet) as progress:
                 write_proof(
@@ -597,7 +597,7 @@ CITE_CODES = "Exit codes: 0 printed, 2 bad input."
 def cite(
     record: Annotated[
         str | None,
-        Place("RECORD", "JSON record; its methods are cited. [the package and the paper that it starts from]"),
+        Place("RECORD", "JSON record; its methods are cited. [the package and the paper on which it is based]"),
     ] = None,
 ) -> int:
     """Print the references of this package, or of a record, as BibTeX.

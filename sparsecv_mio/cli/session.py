@@ -169,7 +169,7 @@ def describe_separated_rows(dataset: Dataset, plan: FoldPlan, id: str | None) ->
         return []
     return [
         f"id: column {id!r} has {several(len(values), 'different value')} in {n_known:,} rows, and folds separate "
-        f"rows of the same value; if these belong together, give {Subjects(id, '', len(values)).option}"
+        f"rows of the same value; if such rows belong together, give {Subjects(id, '', len(values)).option}"
     ]
 
 

@@ -437,7 +437,7 @@ def _hint_at_edges(record: Record, quiet: bool) -> None:
     from sparsecv_mio.report.record_words import edge_hints
 
     for hint in [] if quiet else edge_hints(record):
-        ending.tell(f"hint: the draws use the same grid; {hint}")
+        ending.tell(f"hint for the draws, which use the same grid: {hint}")
 
 
 def _deliver(data: str, request: SolveRequest, run: _SearchRun, status: str) -> int:

@@ -316,7 +316,7 @@ def check_lists(how: PathOptions, who: str) -> None:
     """
     if how.restrictions.count and not how.loss.is_quadratic:
         raise BadInput(
-            f"count: {who} support it with loss squared only, not with {how.loss}; leave this option out, "
+            f"count: {who} support this option with loss squared only, not with {how.loss}; leave this option out, "
             "and each level of a factor counts as one feature"
         )
     for kind in replace(how.restrictions, count=()).side_constraints[:1]:

@@ -86,7 +86,7 @@ class Repetition:
         if self.what != INFER or n_units >= 2 * FEW_TEST_UNITS:
             return []
         return [
-            f"{INFER}: the half of the rows that tests has {n_units - n_units // 2} of {n_units} {units.name}; such "
+            f"{INFER}: the half that tests the terms has {n_units - n_units // 2} of {n_units} {units.name}; such "
             "tests have little power, and a large p-value does not show that a term has no effect; with few candidate "
             "columns, test the full model instead"
         ]

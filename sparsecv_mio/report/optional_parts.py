@@ -185,13 +185,13 @@ def _describe_stability_selection(record: Record, found: inference_parts.Stabili
     lines = [
         *_describe_plan(found.plan, len(found.chosen), found.certified, HALVES, n_failed=len(found.failed)),
         f"selected with a frequency of at least {threshold} over {pairs}: {names}",
-        f"expected number of selected {unit}s that a half chooses no more often than by chance (with a probability of "
-        f"at most {size} / {found.n_features:,}): at most {bound}",
+        f"at most {bound} of the selected {unit}s are expected to be false selections, each chosen by a half with a "
+        f"probability of at most {size} / {found.n_features:,}, as by chance",
     ]
     if found.bound >= len(found.selected) > 0:
         lines.append(
-            f"this bound is not below the number of selected {unit}s ({len(found.selected)}), so it has little value; "
-            "a smaller tau or a larger threshold lowers it"
+            f"this bound is not below the number of selected {unit}s ({len(found.selected)}), so it excludes nothing; "
+            "a smaller tau or a larger threshold lowers the bound"
         )
     shares = {one.feature: "forced" if one.feature in limits.forced_columns else f"{one.frequency:.3f}"
               for one in found.features}  # fmt: skip
@@ -639,8 +639,8 @@ def print_external_solver(console: Console, record: Record) -> None:
     say(
         console,
         f"solver {solver}: {several(n_problems, 'MIO problem')} in {share:.0%} of the search time closed {closed:.0%} "
-        "of the relative gap (100% at first); lists of near-optimal supports make up for the tolerance of the solver, "
-        f"{TRUST:g}, so the gap may be smaller than this tolerance",
+        "of the relative gap (100% at first); the gap may be smaller than the tolerance of the solver, "
+        f"{TRUST:g}, because lists of near-optimal supports compensate for this tolerance",
         style="dim",
     )
 
@@ -704,7 +704,7 @@ def print_sources(console: Console, record: Record) -> None:
     if (table := source_table(record)) is not None:
         say(console, "cost and gain of each bounding method", style="bold")
         print_table(console, table.head, table.rows, text=table.head[:1])
-        say(console, "gap closed: share of the relative gap of the grid (100% at first) that fell", style="dim")
+        say(console, "gap closed: relative gap of the grid (100% at first) that the method closed", style="dim")
 
 
 def plot_sources(record: Record, ax: Axes) -> Axes:

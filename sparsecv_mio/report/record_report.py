@@ -310,11 +310,11 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
         f"The CV error of the reported subset is at most {format_upper(record.upper, digits)}"
         f"{'; it is the best common subset, up to the gap.' if done else '.'}",
     )
-    unsure = "That the reported subset is the best one: the search ended before the proof."
+    unsure = "The reported subset may not be the best one: the search ended before the proof."
     if done:
         unsure = (
-            "For every other size, that the best subset found is the best of its size. Certified is only that no "
-            "subset of another size has a CV error smaller than that of the reported subset, up to the gap."
+            "For every other size, the best subset found may not be the best of its size. Only one statement on other "
+            "sizes is proved: none of their subsets has a smaller CV error than the reported one, up to the gap."
         )
     best = record_tables.best_common_by_tau(record)
     words = "The best subset found of each size, at its best gamma; the certified interval above covers all sizes."
@@ -458,14 +458,15 @@ def _open_choice_sentences(record: Record) -> list[str]:
     lines = []
     own, open_rows = record.own_row, record_words.open_rows(record)
     if record.status != "proved":
-        lines.append(f"That {_least_pair(record)} has the minimum CV error: the search ended before the proof.")
+        lines.append(f"It is not proved that {_least_pair(record)} has the minimum CV error: the search was cut short.")
     if record.estimate and own is not None:
         why = record_words.estimate_line(own.folds_decided, own.folds, record.likely(EITHER_SIDE))
-        lines.append(f"The CV error of the reported pair: it is {why.removeprefix('~ ')}.")
+        lines.append(f"The CV error of the reported pair is {why.removeprefix('~ ')}.")
     if own is not None and not math.isfinite(own.upper):
-        lines.append("An upper bound on the CV error of the reported pair: none is known yet.")
+        lines.append("No upper bound on the CV error of the reported pair is known yet.")
     if open_rows and record.status != "proved":
-        lines.append(f"That none of {len(open_rows):,} other pairs has a smaller CV error: they are not excluded.")
+        pairs, are = several(len(open_rows), "other pair"), "is" if len(open_rows) == 1 else "are"
+        lines.append(f"{pairs} {are} not excluded and may have a smaller CV error.")
     return lines
 
 
@@ -475,22 +476,22 @@ def _open_model_sentences(record: Record) -> list[str]:
     if not record.refit.proved:
         ends = format_interval(record.refit.lower, record.refit.upper)
         within = record_words.within_restrictions(record)
-        lines.append(f"That the full-data model uses the best subset{within}: the minimum objective is in {ends}.")
+        lines.append(f"The full-data model may not use the best subset{within}: the minimum objective is in {ends}.")
     if not record.is_settled:
         numbers = "instabilities" if record.stability is not None and record.stability.chosen else "CV errors"
-        lines.append(f"Choice by {record.rule}: some {numbers} that the rule compares are not known precisely enough.")
+        lines.append(f"The choice by {record.rule} compares {numbers} that are not all known precisely enough.")
     if record.classes is not None:
-        lines.append("Accuracy, AUC, Brier score, ROC curve and calibration: they are reported without bounds.")
+        lines.append("Accuracy, AUC, Brier score, ROC curve and calibration are reported without bounds.")
     if record.wording.has_times:
-        words = "Concordance, survival curves, calibration and the check of proportional hazards: they are reported "
-        words = "Concordance: it is reported " if record.data.has_matched_sets else words
+        words = "Concordance, survival curves, calibration and the check of proportional hazards are reported "
+        words = "Concordance is reported " if record.data.has_matched_sets else words
         lines.append(f"{words}without bounds. The certificate is about the {record.wording.cv_error}.")
     return lines
 
 
 def _state_error_on_new_rows(record: Record) -> str:
     """Return the sentence on the error on new rows, which no record certifies."""
-    chosen = f"{record.rule} chose the pair by the CV errors of the grid, so its CV error may be slightly too small"
+    chosen = f"{record.rule} compared CV errors to choose the pair, so its CV error may be slightly too small"
     if record.least is None:
         chosen = "the CV error was minimised over the grid, and is therefore likely to be slightly too small"
     if record.estimate:
@@ -498,10 +499,10 @@ def _state_error_on_new_rows(record: Record) -> str:
     nested = between = ""
     if record.nested is not None:
         error = format_number(record.nested.error)
-        nested = f" The nested CV error, {error}, is not a minimum over pairs, but it is an estimate, too."
+        nested = f" The nested CV error, {error}, is not a minimum over pairs, but it is also an estimate."
     if record.continuous is None:
         between = " The certificate covers only the values of gamma of the grid."
-    return f"The error on new rows: {chosen}.{nested}{between}"
+    return f"The error on new rows is not bounded: {chosen}.{nested}{between}"
 
 
 def _picture(name: str, caption: str, height: float, draw: Callable[..., object], *drawn: object) -> Picture:
@@ -870,7 +871,7 @@ def _fit_sections(record: FitRecord, data: Dataset | None) -> list[Section]:
         ("models compared", "" if record.side is None else record.side.words()),
     )
     is_proved = record.status == "proved"
-    words = "That the support is the best of its size: the solver stopped before the proof."
+    words = "The support may not be the best of its size: the solver stopped before the proof."
     if is_proved:
         words = "The support is the best of its size on all rows, within the side constraints, if there are any."
     return [

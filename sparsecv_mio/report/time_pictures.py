@@ -56,7 +56,7 @@ ONE_TIME = (
 WHOLE_STRATA = (
     "Calibration is not shown: each fold holds out whole strata, whose baseline hazard is not known without their rows."
 )
-NOT_CERTIFIED = "Certified is the cross-validated partial likelihood, not this picture."
+NOT_CERTIFIED = "Only the cross-validated partial likelihood is certified, not this picture."
 
 
 class CalibrationGroup(NamedTuple):

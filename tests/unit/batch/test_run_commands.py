@@ -127,7 +127,7 @@ def test_an_estimate_is_withdrawn_once_it_has_passed() -> None:
 
 def test_why_no_task_has_ended_yet_is_said() -> None:
     counted = TaskCounts(10, [], 3)
-    assert "0 failed; processes load code first; the first run on a machine compiles it" in counted.line()
+    assert "0 failed; each process first loads kernels; the first run on a machine compiles them" in counted.line()
     counted.states.update(["done"])
     assert "compiles" not in counted.line()
 

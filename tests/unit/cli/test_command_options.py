@@ -170,8 +170,8 @@ def test_settings_of_a_plan_stand_in_the_same_panels(capsys: pytest.CaptureFixtu
 def test_help_states_which_command_counts_factors_by_default(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([command, "--help-all"]) == 0
     assert (
-        "[default: columns; `solve`, `near` and `path` use factors, and print a note, if there are then at most 36 "
-        "features, and at most 50 folds]"
+        "[default: columns; but factors, with a note, in `solve`, `near` and `path` if the data then have at most 36 "
+        "features, and there are at most 50 folds]"
     ) in " ".join(capsys.readouterr().out.split())
 
 

@@ -32,7 +32,7 @@ def test_answer_record_report_and_verification(table: str, tmp_path: Path, capsy
     words += ["--bootstrap", "6", "--stability-selection", "3:0.8", "--draw-gap", "0.01", "--draw-file", stored]
     assert run(words) == 0
     said, err = capsys.readouterr()
-    assert "hint: the draws use the same grid; the best gamma is the smallest of the grid" in err
+    assert "hint for the draws, which use the same grid: the best gamma is the smallest of the grid" in err
     assert "6 bootstrap draws of 30 rows (seed 0), each searched again" in said
     assert "choice certified (gap <= 0.01) in 6 of 6 searches (100%)" in said
     assert "selected with a frequency of at least 0.8 over 3 complementary pairs: a" in said
@@ -127,7 +127,7 @@ def test_tests_with_few_units_are_warned_of_before_the_search(
         "splits:1",
     ]
     assert run(words) == 0
-    said = "sparsecv: warning: infer: the half of the rows that tests has 14 of 28 groups of ward; such tests have"
+    said = "sparsecv: warning: infer: the half that tests the terms has 14 of 28 groups of ward; such tests have"
     assert capsys.readouterr().err.startswith(said) == (n_groups < 30)
 
 

@@ -64,7 +64,7 @@ def test_the_text_says_where_the_proof_is_and_how_it_is_checked(
     for command in ("solve", "path", "fit"):
         assert run([command, *ask]) == 0
         told = capsys.readouterr()
-        assert f"writing the proof to {place}; it has no time limit, and Ctrl-C keeps the answer" in told.err
+        assert f"writing the proof to {place}, without a time limit; Ctrl-C ends it and keeps the answer" in told.err
         last = told.out.splitlines()[-1]
         said, check = last.split("; to check it, run: sparsecv ")
         assert re.fullmatch(rf"proof: {re.escape(str(place))} \(\d+ (kB|bytes)\)", said)

@@ -61,9 +61,8 @@ def test_a_factor_counts_as_one_feature() -> None:
     assert (found.mean_size, found.n_features) == (2.0, 4)
     assert found.bound == pytest.approx(2.0**2 / (0.6 * 4)) and sc.verify(made, data).ok
     (summary,) = summarise_draws(made)
-    assert f"no more often than by chance (with a probability of at most 2 / 4): at most {found.bound:.2f}" in str(
-        summary
-    )
+    assert f"at most {found.bound:.2f} of the selected terms are expected to be false selections" in str(summary)
+    assert "with a probability of at most 2 / 4, as by chance" in str(summary)
     assert [row[0] for row in summary.tables[0].rows].count("f") == 1
     columns = ("f=u", "f=v", "f=w", *found.selected[1:])
     old = replace(found, mean_size=4.0, n_features=6, bound=4.0**2 / (0.6 * 6), selected=columns)
