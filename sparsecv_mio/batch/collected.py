@@ -220,7 +220,7 @@ def _find_fault(outcome: TaskOutcome, record: Record, verified_before: VerifiedR
     except SparseCVError as error:
         return str(error)
     except KeyError as error:
-        return f"column {error} of the record is not in its data"
+        return f"column {error} of the record is not in the data of the record"
     if not report.ok:
         return report.failures[0].field
     wrong = [name for name, value in again.items() if not _is_same_value(outcome.numbers.get(name), value)]

@@ -40,7 +40,7 @@ class RunSelection:
     reduction: str | None = option(
         None,
         "COLUMN=VALUE",
-        "As --relative, but show by how many % each number is below that of the reference run. [none]",
+        "As --relative, but show the reduction of each number from that of the reference run, in %. [none]",
     )
     problem: str | None = option(
         None, "A,B,...", "Columns whose values together identify a problem. [data,folds,seed,test,split]"

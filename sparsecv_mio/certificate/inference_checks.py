@@ -302,7 +302,7 @@ def _check_one_se(checks: Checks, record: Record, design: Design, entry: Baselin
     """Check that a baseline of the one-standard-error rule is within one standard error of that of the minimum."""
     methods = record.baselines.methods if record.baselines is not None else ()
     least = next((other for other in methods if other.method == entry.method and not other.one_se), None)
-    words = "is true, but the record lacks the one-standard-error pair, or this method with its smallest CV error"
+    words = "is true, but the record lacks a one-standard-error pair, or the smallest CV error of this method"
     right = record.one_se is not None and design.scored.has_standard_error
     if not checks.require(right and least is not None, f"{path}one_se", words) or least is None:
         return
@@ -392,7 +392,7 @@ def _take_outer_rows(checks: Checks, record: Record, dataset: Dataset, outer: Fo
 def _check_nested(checks: Checks, record: Record, outer_rows: list[Dataset] | None, entry: Baseline, path: str) -> None:
     """Score the stored models of the outer folds of a baseline again; that they are its choices is only read."""
     said, nested, place = entry.nested, record.nested, f"{path}nested"
-    if said is None or not checks.require(nested is not None, place, "requires the nested cross-validation"):
+    if said is None or not checks.require(nested is not None, place, "requires a nested CV error of the record"):
         return
     if nested is None or outer_rows is None:  # an error of the outer folds themselves is stated already
         return

@@ -31,8 +31,8 @@ class NotProved(SparseCVError):
 @with_declared_options()
 def check(
     proof: Annotated[str, Place("PROOF", "Proof that `solve`, `path` or `fit` wrote (--proof).")],
-    data: Annotated[str, Place("DATA", "CSV or TSV file with a header, optionally gzipped: the "
-                                                             "data. If these have text columns, give the file "
+    data: Annotated[str, Place("DATA", "The data: a CSV or TSV file with a header, optionally "
+                                                             "gzipped. If the data have text columns, give the file "
                                                              "PROOF.tsv instead.")],
     mode: str = option("fast", "fast|exact", "Arithmetic. fast: floats with bounds on rounding errors; exact: "
                        "fractions, without rounding. [fast]"),

@@ -307,8 +307,8 @@ class PanelledCommand(click.Command):
         for word, value in pairwise(words):
             if value in options and word in options and not getattr(options[word], "is_flag", True):
                 raise BadInput(
-                    f"{word}: the value is missing, because {value} follows, which is read as an option; if it is a "
-                    f"file, write ./{value}"
+                    f"{word}: the value is missing, because {value} follows, which is read as an option; for a "
+                    f"file of this name, write ./{value}"
                 )
         _, extra, given = self.make_parser(ctx).parse_args(args=[*args])
         if extra:

@@ -177,7 +177,7 @@ def _words(given: Sequence[str | int] | None, option: str) -> list[str] | None:
         return None
     several = [given] if isinstance(given, str | Integral) else given
     if not isinstance(several, Iterable) or not all(isinstance(name, str | Integral) for name in several):
-        raise BadInput(f"{option}: {given!r} is not a list of column names or positions")
+        raise BadInput(f"{option}: {given!r} is not a list of column names or positions; give such a list")
     names = [str(name) for name in several]
     for name, count in Counter(names).items():
         if count > 1:
@@ -194,7 +194,7 @@ def _column(names: tuple[str, ...], given: str, role: str) -> int:
     if word.isascii() and word.isdigit():
         if len(word) < 10 and int(word) < len(names):
             return int(word)
-        raise BadInput(f"{role} {word} is neither a name nor one of the positions 0..{len(names) - 1}")
+        raise BadInput(f"{role} {word} is neither a name nor one of the positions 0..{len(names) - 1}; give one")
     return _position(names, word, role)
 
 

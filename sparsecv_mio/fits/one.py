@@ -488,7 +488,7 @@ def describe_export(path: str, piecewise: int | None, missed: float, loss: Loss)
         return f"{model}: HiGHS, Gurobi, SCIP and other MIP solvers read it; {least}"
     kind = "rotated quadratic cones" if suffix in BY_MOSEK else "quadratic rows"
     if not loss.is_quadratic:
-        kind = "exponential and quadratic cones" if suffix in BY_MOSEK else "rows of exponentials and squares"
+        kind = "exponential and quadratic cones" if suffix in BY_MOSEK else "constraints with exponentials and squares"
     return (
         f"perspective model with {kind}: {READ_BY[suffix]}; HiGHS reads linear models only, which --piecewise 64 writes"
     )

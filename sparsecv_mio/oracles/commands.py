@@ -108,7 +108,7 @@ def iacv(
     doubling: int | None = option(None, "N", "Halve the step length after N steps, again after 2N more steps, after "
                                              "4N more steps, and so on. [fixed length]", least=1,
                                  most=MOST_ITERATIONS),
-    scale_penalty: bool = option(False, "", "Multiply the penalty of an sgd step by B / n."),
+    scale_penalty: bool = option(False, "", "Multiply the penalty of an sgd step by B / n, with n rows in all."),
     exact: bool = option(False, "", "Also run the exact leave-one-out fits and report the approximation errors."),
     baselines: bool = option(False, "", "Also compute the Newton step, the infinitesimal jackknife and the full-data "
                                         "fit."),

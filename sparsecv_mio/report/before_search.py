@@ -138,7 +138,7 @@ def _plan(inspection: Inspection, path: str) -> list[str]:
         what = "row" if inspection.two_classes else "event"
         lines.append(
             f"{rarer} {several(inspection.events, what)}, fewer than {EVENTS_PER_COLUMN} for each of the "
-            f"{several(inspection.p, 'feature')}: choices and coefficients vary strongly; fewer candidates help"
+            f"{several(inspection.p, 'feature')}: choices and coefficients vary strongly; use fewer features"
         )
     lines += _as_successes(inspection, path)
     return [*lines, *_as_counts(inspection, path)] if inspection.counts else lines

@@ -379,15 +379,15 @@ def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
     if nested.null_error is not None:
         lines[0] += f"; {records.gain_in_words(nested.error, nested.null_error, '', nested.gain_error)}"
         lines.append(
-            f"this pair in its own {record.folds.k:,} folds: {record.accuracy_line()}; compare the gains, since errors "
-            "grow with the number of folds"
+            f"this pair in its own {record.folds.k:,} folds: {record.accuracy_line()}; compare the gains, not the "
+            "CV errors, which grow with the number of folds"
         )
     if (quality := nested.classes) is not None:
         auc = "" if quality.auc is None else f", AUC {quality.auc:.3f}"
         measures = f"accuracy {100.0 * quality.accuracy:.1f}%{auc}, Brier score {quality.brier:.4f}"
         ends = format_interval(quality.lower, quality.upper)
-        sums = f"computed up to rounding, the mean {record.wording.row_loss} of these models on these rows"
-        lines.append(f"in the outer folds: {measures}; {sums} is in {ends}")
+        sums = f"the mean {record.wording.row_loss} of these models on these rows"
+        lines.append(f"in the outer folds: {measures}; {sums}, computed up to rounding, is in {ends}")
     return lines
 
 

@@ -362,7 +362,7 @@ def selection_lines(record: Record) -> list[str]:
     line = f"{head}: {_compare_with_folds(counts, model, k, fitted, restrictions_of(record).unit_of_tau)}"
     if seen := record.seen_folds:
         agree = f"{several(seen, 'fold')} agree{'s' if seen == 1 else ''}"
-        line += f"; {agree} by construction, with the features of this model"
+        line += f"; {agree} by construction: {'it uses' if seen == 1 else 'they use'} the features of this model"
     return [line]
 
 
@@ -376,7 +376,7 @@ def _change(record: Record, stable: Stability, data: Dataset | None) -> str:
     value = mark_estimate(format_number(stable.instability, 4), stable.estimate)
     losses, loss = record.wording.losses, record.wording.row_loss
     share = f" ({100.0 * stable.instability / record.cv_error:.0f}% of the CV error)" if record.cv_error > 0.0 else ""
-    ends = f"; this change is certified in {format_interval(stable.instability_lower, stable.instability_upper, 4)}"
+    ends = f"; the certified change is in {format_interval(stable.instability_lower, stable.instability_upper, 4)}"
     if stable.instability == 0.0 and not stable.estimate:
         return f"most influential fold: none; holding out a fold does not change the {losses}"
     name = fold_name(record.folds.spec, data, stable.fold) if data is not None else ""

@@ -215,9 +215,8 @@ class Plan:
         "share of a time limit after which steps raise the smallest lower bounds, if these bounds leave a larger part "
         "of the gap than the pair with the best estimate")
     weakest_share: float = _setting(0.02, "share", "winner_first",
-        "after `choice_share` of a time limit, steps raise every pair whose lower bound is near the smallest one: "
-        "within this share of the distance from the smallest one to the bound that excludes a pair (without held-out "
-        "lists)")
+        "after `choice_share` of a time limit, steps raise lower bounds that exceed the smallest one by at most this "
+        "share of the distance from the smallest one to the bound that excludes a pair (without held-out lists)")
     rise_share: float = _setting(0.1, "share", "full-data trees, winner_first",
         "minimum rise of the lower bound of a pair that steps request: from a full-data tree, as a share of the rise "
         "that is needed; from held-out lists, as a share of the smallest upper bound")

@@ -528,7 +528,7 @@ def takes_no_data(method: Method) -> Method:
     @wraps(method)
     def call(estimator: Any, *given: Any, **options: Any) -> Any:
         if any(np.ndim(value) > 1 for value in given):
-            raise BadInput(f"{method.__name__}: takes no data, because the estimator has those of its fit; omit them")
+            raise BadInput(f"{method.__name__}: takes no data: the estimator stores the data of its fit; omit them")
         return method(estimator, *given, **options)
 
     return cast("Method", call)

@@ -234,7 +234,8 @@ def test_two_classes_fitted_compared_and_written(tmp_path: Path, capsys: pytest.
     assert {row["same_support"] for row in found} == {"True"}
     assert run(["export", *asked, "--tau", "1", "--to", str(tmp_path / "m.nl")]) == 0
     told = capsys.readouterr().out
-    assert "sum of log losses + (gamma/2) ||b||^2" in told and "rows of exponentials and squares: SCIP reads it" in told
+    assert "sum of log losses + (gamma/2) ||b||^2" in told
+    assert "constraints with exponentials and squares: SCIP reads it" in told
     for command, message in (
         (["fit", *asked, "--tau", "1", "--proof", str(tmp_path / "p"), "--class-weight", "balanced"], "--class-weight"),
         (
