@@ -487,7 +487,7 @@ OPTIONS = {
         Option("checkpoint", str, None, "FILE",
                "Store the run in this file from time to time; --resume continues the run. An unfinished run in the "
                "file is not overwritten. [none]"),
-        Option("resume", str, None, "FILE", "Continue the run stored in this file, and go on storing it there. "
+        Option("resume", str, None, "FILE", "Continue the run stored in this file, and store its progress there. "
                                             "[none]"),
         Option("trace", str, None, "FILE",
                "Write the course of the search to this file, for `sparsecv plot`. Each line has the bounds of all "

@@ -434,7 +434,7 @@ def make_tasks(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
     for task in itertools.chain(kept, _make_included_tasks(plan.get("include", []), sources, lists)):
         tasks.setdefault(task.address, task)
         if len(tasks) > MOST_TASKS:
-            raise BadInput(f"plan: it has more than {MOST_TASKS:,} tasks; make its lists shorter")
+            raise BadInput(f"plan: more than {MOST_TASKS:,} tasks; shorten the lists of the plan")
     if not tasks:
         raise BadInput("plan: every task is excluded by [[exclude]]; exclude fewer tasks")
     different = {task.format_other_settings(SEEDS): task for task in reversed(tasks.values())}

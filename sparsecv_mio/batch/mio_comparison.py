@@ -372,7 +372,7 @@ def _print_comparison_summary(console: Console, rows: Sequence[CompareRow]) -> N
     names = ("backend", "solved", "of", "median s", "total s", "largest true gap", "supports agree")
     layout.print_table(console, names, lines, text=("backend",))
     words = "status optimal: the bounds differ by at most the requested gap plus the allowance for solver tolerances"
-    layout.say(console, f"{words}; status gap: the solver ended by its own criterion before that", style="dim")
+    layout.say(console, f"{words}; status gap: the solver ended by its own criterion with a larger gap", style="dim")
 
 
 def format_comparison(rows: Sequence[CompareRow], command: str) -> str:

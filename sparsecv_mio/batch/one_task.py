@@ -301,7 +301,7 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
     loss = Loss(match_keyword(settings.get("loss", DEFAULT_LOSS), tuple(Loss), "loss"))
     if not loss.is_quadratic and refit == TRAINING:
         raise BadInput(
-            f"loss {loss}: not supported with refit training, because its models are fitted to all rows; remove refit"
+            f"loss {loss}: not supported with refit training, because such models are fitted to all rows; remove refit"
         )
     if name == OURS:
         return run_search(data, plan, settings, refit == TRAINING)

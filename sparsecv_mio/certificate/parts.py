@@ -738,7 +738,7 @@ class JsonRecord:
         if schema != cls.schema_name:
             raise CorruptStore(
                 f"record: field schema must be {cls.schema_name!r}, not {schema[:40]!r}; if another version of "
-                "sparsecv-mio wrote it, read it with that version, or run its command again"
+                "sparsecv-mio wrote the record, read it with that version, or run the command of the record again"
             )
         return cls.from_any_schema(text)
 

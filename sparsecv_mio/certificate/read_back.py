@@ -295,8 +295,8 @@ def folds_again(info: FoldInfo, dataset: Dataset, folds: AnyFolds | None = None)
         return replace(plan, spec=info.spec) if lacks_mark else _name_as_in_record(plan, info)
     if is_from_python(info):
         raise BadInput(
-            f"folds: those of this record ({info.spec!r}) were made in Python, and the record does not describe them; "
-            "in Python pass them again, as in sc.verify(record, data, folds=...)"
+            f"folds: {info.spec!r} of the record was made in Python, and the record does not describe it; in Python "
+            "pass the folds again, as in sc.verify(record, data, folds=...)"
         )
     _check_named_file("folds.spec", info.spec)
     ordered = replace(with_classes_as_in_folds(info, dataset), classes=None)

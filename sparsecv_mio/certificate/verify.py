@@ -236,7 +236,7 @@ def _check_data(checks: Checks, data: DataInfo, dataset: Dataset) -> bool:
         return checks.end_part("data: size and names")
     said, computed = data.fingerprint, dataset.fingerprint
     digests = f"record {said[:19]}..., data {computed[:19]}..."
-    words = f"the values or the order of the rows are not those of the record ({digests}){checks.data_advice}"
+    words = f"the values or the order of the rows differ from those of the record ({digests}){checks.data_advice}"
     if not checks.require(said == computed, "data.fingerprint", words):
         return checks.end_part("data: fingerprint")
     if data.total_weight is not None:

@@ -3,7 +3,8 @@
 A number format consists of a decimal mark and, optionally, a mark between groups of three digits. A text such as
 `1.078` is ambiguous: the number is 1.078 if the point is the decimal mark, and 1078 if the point groups digits. If the
 numbers of a column do not show which meaning applies, the program raises an error whose message names the option for
-each meaning. A date becomes a number of days, or its parts such as year and month. A duration becomes a number of days.
+each meaning. Dates are converted to numbers of days, or to parts such as the year and the month. Durations are
+converted to numbers of days.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pyomo models of one best-subset problem, and their arrays for solvers: perspective (MISOCP) and linear formulations.
+"""Pyomo models of one best-subset problem, perspective (MISOCP) or linear, and the arrays that solvers read.
 
     min  u'Gu + sum_j w_j t_j - 2 g'u     s.t.  u_j^2 <= t_j z_j,  sum z <= tau,  z binary         (perspective)
     min  eta                              s.t.  eta >= a - s'z  for every dual cut,  sum z <= tau  (master)

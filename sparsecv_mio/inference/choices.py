@@ -134,7 +134,7 @@ def question_of_record(
     if (rows.names, rows.fingerprint) != (record.data.names, record.data.fingerprint):
         raise BadInput(f"{what}: these are not the data of the record; give the data from which it was made")
     if plan.digest != record.folds.digest:
-        raise BadInput(f"{what}: these are not the folds of the record; give those from which it was made")
+        raise BadInput(f"{what}: these are not the folds of the record; give the folds with which it was made")
     request, stable = record.request, record.stability
     given = {name: getattr(request, name) for name in RECORDED - {"positive", "time_limit", "threads"}}
     if stable is not None and stable.chosen is not None and stable.chosen.outer is not None:

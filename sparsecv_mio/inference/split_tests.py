@@ -427,7 +427,7 @@ def check_inference(checks: Checks, record: Record, dataset: Dataset, folds: Fol
         return
     is_old = any(term.n_tested is None for term in found.terms)
     if is_old and restrictions_of(record).count:
-        checks.only_read("inference", "tests of factors of development versions were not recomputed; run `infer` again")
+        checks.only_read("inference", "factor tests by a development version were not recomputed; run `infer` again")
         return
     numbers, requested = [split.split for split in found.splits], found.plan.requested
     is_ordered = numbers == sorted(set(numbers)) and len(numbers) > 0 and numbers[-1] < requested <= MAX_DRAWS

@@ -1,4 +1,4 @@
-"""Answers of the oracles GLRU, IACV and TreeCV, which predict held-out rows with few fits, and their input arrays.
+"""Input and answers of the oracles GLRU, IACV and TreeCV, which predict held-out rows with few fits.
 
 | kind | answer | may exclude models | oracles |
 |---|---|---|---|

@@ -7,9 +7,10 @@ cumulative sums. With delayed entry, rows also leave risk sets, and differences 
 The nodes then form a binary tree over the event times, in which every row enters at most two nodes of each level. In
 both cases only numbers of equal sign are added, so rounding errors have relative bounds.
 
-Tied events (of the same stratum and time) form a *block*. The sum at the node of a block does not contain the events of
-the block; each term of the block adds them with a share. With Efron's method, a block of m events has the terms 0, ...,
-m - 1, and term i adds the events with the share `1 - i / m`. With Breslow's method, a block has one term, with share 1.
+Tied events (of the same stratum and time) form a *block*. The sum at the node of a block does not contain the
+quantities of its events; each term of the block adds these quantities, multiplied by a share. With Efron's method, a
+block of m events has the terms 0, ..., m - 1, and term i has the share `1 - i / m`. With Breslow's method, a block has
+one term, with share 1.
 """
 
 from __future__ import annotations

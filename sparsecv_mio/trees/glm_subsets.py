@@ -5,9 +5,9 @@ numbered as in standard coordinates, but have the units of the file. `GlmSubsets
 duplicate columns merged (`trees/glm_fits`) and solves each size by the tree of `trees/glm_tree`.
 
 Let F be the objective and U a number. The module also bounds the margins of rows at all fits with at most k columns and
-`F <= U`. Let `q(b) = yy - 2 c'b + b'M b` be a quadratic that is at most F at these fits; q need not be at most F at
-other points. Let w be a diagonal with `M - W` positive definite for `W = diag(w)`, b any point and `g = c - (M - W) b`.
-Then, for every b' with at most k columns,
+`F <= U`. Let `q(b) = yy - 2 c'b + b'M b` be a quadratic that is at most F at these fits; at other points, q may exceed
+F. Let w be a diagonal with `M - W` positive definite for `W = diag(w)`, b any point and `g = c - (M - W) b`. Then, for
+every b' with at most k columns,
 
     q(b') >= dual + ||b' - b||^2_{M - W},    dual = yy - b'(M - W) b - (sum of the k largest g_j^2 / w_j).
 

@@ -2,12 +2,12 @@
 
 Fits are computed from the moments (X'X, X'y and y'y) of the training rows, or from the rows.
 
-Suppose that the known support of a size is not proved optimal. Let f be the training objective of the fold, and u its
-minimum on this support. For every b with `f(b) <= u`, two bounds on the held-out loss of b hold. The first bound comes
-from the ridge ball (:mod:`sparsecv_mio.bounds.closed_form`) and is valid for any support of b. The second bound comes
-from the relaxations of :mod:`sparsecv_mio.bounds.fold` and is valid for supports among the columns that remain after
-screening with u. The relaxations are prepared once for all sizes of a gamma. If screening leaves one support for a
-size, the size is solved without a tree.
+Suppose that the known support of a size is not proved optimal. Let f be the training objective of the fold, and u the
+minimum of f on this support. For every b with `f(b) <= u`, two bounds on the held-out loss of b hold. The first bound
+comes from the ridge ball (:mod:`sparsecv_mio.bounds.closed_form`) and is valid for any support of b. The second bound
+comes from the relaxations of :mod:`sparsecv_mio.bounds.fold` and is valid for supports among the columns that remain
+after screening with u. The relaxations are prepared once for all sizes of a gamma. If screening leaves one support for
+a size, the size is solved without a tree.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ A subproblem has one fold, size and gamma; its incumbent is the best support fou
   tree may have rounding errors up to an allowance, and are used only to branch and prune. Each support found is
   fitted on the full data, each row is held out of this fit in closed form, and the resulting objectives are compared
   with those of the tree. A subproblem remains open if the two computations disagree, if its best supports nearly tie,
-  or if its leverage is near one.
+  or if the held-out row has a leverage near one.
 * A list of supports for most folds, if a list for all folds takes too long.
 
 The choice between the methods depends on counted nodes, never on time. With folds of single rows, the list for all

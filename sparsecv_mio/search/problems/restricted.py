@@ -12,11 +12,11 @@ A problem with bounds on coefficients and few columns is solved by a single bran
 support sizes and only coefficients within the bounds. With more columns, the trees for models without bounds come
 first. The minimum without bounds on coefficients is at most the minimum within bounds. Therefore every lower bound on
 the minimum without bounds, also with weighted held-out rows, is a lower bound on the minimum within bounds. Bounds on
-held-out losses hold for every model whose objective is at most that of a known support, fitted within the bounds. A
-tree for models without bounds lists all supports whose objective without bounds is at most a cutoff. If one of the
-listed supports, fitted within the bounds, also has an objective of at most the cutoff, the best support within the
-bounds is in the list, and the size is solved. Otherwise a restricted tree follows. Closed forms that remove the
-held-out rows from a fit are not used, because they ignore the bounds on coefficients.
+held-out losses hold for every model whose objective is at most that of a known support fitted within the bounds on
+coefficients. A tree for models without bounds lists all supports whose objective without bounds is at most a cutoff. If
+one of the listed supports, fitted within the bounds, also has an objective of at most the cutoff, the best support
+within the bounds is in the list, and the size is solved. Otherwise a restricted tree follows. Closed forms that remove
+the held-out rows from a fit are not used, because they ignore the bounds on coefficients.
 """
 
 from __future__ import annotations

@@ -662,7 +662,7 @@ def test_other_data_are_reported_once_in_plain_words(tmp_path: Path, capsys: Sai
         (
             ["u,7,0\n", *names[1:]],
             "data.fingerprint",
-            "the values or the order of the rows are not those of the record (",
+            "the values or the order of the rows differ from those of the record (",
         ),
         (["x,0,0\n", *names[1:]], "data.names", "the record lacks 'arm=x'"),
         ([line.replace("w", "q") for line in names], "data.names", "the data lack 'arm=w'; the record lacks 'arm=q'"),

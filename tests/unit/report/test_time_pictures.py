@@ -154,7 +154,7 @@ def test_folds_from_python_leave_the_model_of_all_rows() -> None:
     labels = np.arange(DATA.n) % 3
     record = solve(DATA, loss="cox", event="dead", gammas=[0.1], taus=[1], folds=labels, threads=1)
     text = report_text(record, "md", "R", DATA, "D")
-    assert "concordance of held-out rows are not shown: folds: those of this record" in text
+    assert "concordance of held-out rows are not shown: folds: " in text
     assert "Baseline survival by Breslow's estimate" in text
     assert len(HeldOutTimes.from_record(record, DATA, labels).group) == DATA.n
 
