@@ -420,9 +420,9 @@ def test_folds_of_a_record_made_in_python_are_given_again() -> None:
         record = sc.solve(frame.drop(columns="w"), "y", folds=given, gammas=0.1, taus=1)
         assert sc.verify(record, frame, folds=given).ok and not sc.verify(record, frame, folds=4).ok
         assert record.predict_interval(frame.head(2), 0.5, data=frame, folds=given).shape == (2, 2)
-        with pytest.raises(BadInput, match=r"were made in Python, .* pass them again, as in sc.verify"):
+        with pytest.raises(BadInput, match=r"was made in Python, .* pass the folds again, as in sc.verify"):
             sc.verify(record, frame)
-        with pytest.raises(BadInput, match="were made in Python"):
+        with pytest.raises(BadInput, match="was made in Python"):
             record.predict_interval(frame, 0.5, data=frame)
     record = sc.solve(frame, "y", folds=KFold(3), weights="w", gammas=0.1, taus=1)
     assert sc.verify(record, frame, folds=list(KFold(3).split(frame))).ok

@@ -138,7 +138,7 @@ def test_what_has_no_curves() -> None:
         draw_panel(solve(DATA, folds=3, gammas=[1.0], taus=[1]), "calibration", DATA)
     labels = np.arange(DATA.n) % 3
     record = solve(as_two_classes(DATA), **HOW | {"folds": labels})  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="were made in Python"):
+    with pytest.raises(BadInput, match="was made in Python"):
         PredictedClasses.from_record(record, DATA)
     assert len(PredictedClasses.from_record(record, DATA, labels).y) == DATA.n
     with pytest.raises(BadInput, match="not the data of the record"):
