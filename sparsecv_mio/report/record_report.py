@@ -491,7 +491,7 @@ def _open_model_sentences(record: Record) -> list[str]:
 
 def _state_error_on_new_rows(record: Record) -> str:
     """Return the sentence on the error on new rows, which no record certifies."""
-    chosen = f"{record.rule} compared CV errors to choose the pair, so its CV error may be slightly too small"
+    chosen = f"{record.rule} chose the pair by comparing CV errors, so its CV error may be slightly too small"
     if record.least is None:
         chosen = "the CV error was minimised over the grid, and is therefore likely to be slightly too small"
     if record.estimate:

@@ -51,6 +51,6 @@ def test_the_method_agrees_with_the_function() -> None:
     alone = sc.bootstrap(record, data, 5, threads=1)
     assert model.bootstrap(5).bootstrap == alone.bootstrap
     for method in (model.bootstrap, model.stability_selection, model.infer, model.compare_baselines):
-        with pytest.raises(BadInput, match=f"^{method.__name__}: takes no data, because the estimator has "):
+        with pytest.raises(BadInput, match=f"^{method.__name__}: takes no data: the estimator stores "):
             method(X, SIGNAL, 20)
     assert sc.verify(replace(alone, warnings=()), data).ok
