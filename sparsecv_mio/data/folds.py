@@ -761,7 +761,7 @@ def outer_folds(
             most = f", so at most {groups - 1} outer folds are possible; give at most {groups - 1}"
         if option != "nested":
             most = (
-                f"; the {count} outer folds need at least {count + 1} groups; give more folds, or a number instead of "
+                f"; the {count} outer folds need at least {count + 1} groups; give more folds, or a weight instead of "
                 "nested"
             )
         raise BadInput(f"{option}: the rows form {groups} groups (each stays in one fold){most}")
