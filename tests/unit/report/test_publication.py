@@ -280,8 +280,9 @@ def test_draws_add_their_columns_and_sentences(record: Record) -> None:
     assert "Stability selection selected" in made.results and "10 complementary pairs" in made.methods
     assert {"efron1993", "shah2013"} <= set(cited_keys(drawn)) and "efron1993" not in cited_keys(record)
     halves = drawn.stability_selection
-    stated = [float(number) for number in re.findall(r"of at most ([\d.]+)\) is at most ([\d.]+);", made.results)[0]]
-    assert halves is not None and stated[0] <= halves.mean_size / halves.n_features and stated[1] >= halves.bound
+    said = r"at most ([\d.]+) of the selected terms .* probability of at most ([\d.]+), as by chance;"
+    bound, probability = map(float, re.findall(said, made.results)[0])
+    assert halves is not None and probability <= halves.mean_size / halves.n_features and bound >= halves.bound
 
 
 def test_sentences_on_draws_state_ties_and_conditions(record: Record) -> None:
