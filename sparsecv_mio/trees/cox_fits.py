@@ -7,7 +7,8 @@ of a row x_j of the risk set exceeds a_t, for all b in a region. Then, in that r
     F(b) >= F(b0) + g'd + d'H d / 2,    d = b - b0,    H = sum_t omega_t worst_ratio(a_t) Cov_t + 2 diag(ridge).
 
 Let `F(b0) <= U`, and consider the ellipsoid of all points at which the right side is at most U. If this ellipsoid lies
-inside the region, it contains all b with `F(b) <= U`, so the chosen a_t are valid for these b.
+inside the region, it contains all b with `F(b) <= U`, so the chosen a_t are valid for these b. The fits
+of at most k columns with `F <= U` are in a smaller ellipsoid, whose a_t give a quadratic closer to F at these fits.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from sparsecv_mio.kernels.glm_newton import Columns
 from sparsecv_mio.problem.glm import (
     WIDENED,
     Centring,
+    Ellipsoid,
     Minorant,
     QuadraticAbout,
     RoundedPoint,
@@ -41,6 +43,7 @@ from sparsecv_mio.units import ROUNDING, TINY
 MOST_PAIRS = 1 << 24  # events times rows at risk times columns, beyond which drops are bounded by maxima along paths
 FIRST_DROP = 1e-3  # first drop that is tried
 DROP_GROWTH, DROP_SETTLED = 1.3, 0.95  # growth of a drop that is too small, and the ratio at which to stop
+SPARSE_ROUNDS = 2  # rounds in which the ellipsoid of sparse fits makes a quadratic closer to F
 LEAST_DROP = 1e-9  # addend of drops, for rounding
 
 
@@ -233,9 +236,32 @@ class _Around:
         cox_newton.fill_hessian(Z, problem.sets, problem.penalty, self.state, H, moments)
         return bound_level_set(H, self.at, level, moments, 5.0 * self.error + (4 * k + 64) * ROUNDING)
 
-    def drops(self, quadratic: QuadraticAbout) -> FloatArray:
-        """Return (B,) bounds on the drops in the level set of a quadratic."""
-        problem, (centre, inverse, spread, _) = self.problem, quadratic.ellipsoid
+    def quadratic_of_level_set(self, level: float, is_expired: Callable[[], bool]) -> QuadraticAbout | None:
+        """Return the quadratic for drops that its level set verifies; None if there are none."""
+        if not self.at.value + self.at.value_off <= level:
+            return None
+        best, drops = None, np.full(len(self.problem.sets.node), FIRST_DROP)
+        for _ in range(RADII_TRIED):
+            quadratic = None if is_expired() else self.quadratic(level, drops)
+            if quadratic is None:
+                break
+            need = self.drops(quadratic.ellipsoid)
+            if not np.all(np.isfinite(need)):
+                break
+            if np.all(need < drops):
+                settled = best is not None and need.sum() > DROP_SETTLED * drops.sum()
+                best, drops = quadratic, need
+                if settled:
+                    break
+            elif best is not None:
+                break
+            else:
+                drops = np.maximum(drops, need) * DROP_GROWTH
+        return best
+
+    def drops(self, ellipsoid: Ellipsoid) -> FloatArray:
+        """Return (B,) bounds on the drops in an ellipsoid."""
+        problem, (centre, inverse, spread, _) = self.problem, ellipsoid
         step, found = centre - self.at.theta, np.empty(len(problem.sets.node))
         root = np.linalg.cholesky(inverse).T if len(step) else inverse
         lengths, mean_lengths = root @ problem.W, self.means @ root.T
@@ -266,48 +292,52 @@ def _look(problem: CoxProblem, theta: FloatArray) -> _Around | None:
 
 
 def cox_minorant(
-    problem: CoxProblem, theta: FloatArray, level: float, is_expired: Callable[[], bool] = is_never_expired
-) -> Minorant | None:
-    """Return a quadratic lower bound on F over `{F <= level}`, built around a point of that set.
+    problem: CoxProblem,
+    theta: FloatArray,
+    level: float,
+    is_expired: Callable[[], bool] = is_never_expired,
+    region: Ellipsoid | None = None,
+    bound_fits: Callable[[Minorant], Ellipsoid | None] = lambda below: None,
+) -> tuple[Minorant, Ellipsoid | None] | None:
+    """Return a quadratic lower bound on F, built around a point, and the smallest ellipsoid known of all fits.
+
+    The bound holds over `{F <= level}` or, with a region or `bound_fits`, at all fits of interest in this set.
 
     Parameters
     ----------
     problem : CoxProblem
         The problem.
     theta : (p,) array
-        Point with F at most the level.
+        Point; without a region, F must be at most the level there.
     level : float
         The level.
     is_expired : callable
         Function that is called between rounds; if it returns True, the best bound so far is returned.
+    region : Ellipsoid, optional
+        Ellipsoid that contains all fits of interest.
+    bound_fits : callable, optional
+        Function that takes a quadratic below F at all fits of interest, and returns an ellipsoid that contains them, or
+        None. The drops in this ellipsoid give a quadratic closer to F.
 
     Returns
     -------
-    Minorant or None
-        The bound; None if F is above the level at the point, or if no ellipsoid verifies itself.
+    Minorant, and Ellipsoid or None; or None
+        None if F is above the level at the point, or if no ellipsoid verifies itself.
     """
-    around, best = _look(problem, theta), None
-    if around is None or not around.at.value + around.at.value_off <= level:
+    around = _look(problem, theta)
+    if around is None:
         return None
-    drops = np.full(len(problem.sets.node), FIRST_DROP)
-    for _ in range(RADII_TRIED):
-        quadratic = None if is_expired() else around.quadratic(level, drops)
+    if region is None:
+        best = around.quadratic_of_level_set(level, is_expired) or _shrink(around, level, is_expired)
+    else:
+        best = around.quadratic(level, around.drops(region))
+    for _ in range(SPARSE_ROUNDS if best is not None else 0):
+        smaller = None if is_expired() else bound_fits(with_moments(problem, around.at, level, best))  # type: ignore[arg-type]
+        quadratic = None if smaller is None else around.quadratic(level, around.drops(smaller))
         if quadratic is None:
             break
-        need = around.drops(quadratic)
-        if not np.all(np.isfinite(need)):
-            break
-        if np.all(need < drops):
-            settled = best is not None and need.sum() > DROP_SETTLED * drops.sum()
-            best, drops = quadratic, need
-            if settled:
-                break
-        elif best is not None:
-            break
-        else:
-            drops = np.maximum(drops, need) * DROP_GROWTH
-    best = best or _shrink(around, level, is_expired)
-    return None if best is None else with_moments(problem, around.at, level, best)  # type: ignore[arg-type]
+        best, region = quadratic, smaller
+    return None if best is None else (with_moments(problem, around.at, level, best), region)  # type: ignore[arg-type]
 
 
 def _shrink(around: _Around, level: float, is_expired: Callable[[], bool]) -> QuadraticAbout | None:
@@ -325,7 +355,7 @@ def _shrink(around: _Around, level: float, is_expired: Callable[[], bool]) -> Qu
         quadratic = None if is_expired() else around.quadratic(level, drops)
         if quadratic is None:
             return best
-        need = np.minimum(drops, around.drops(quadratic))
+        need = np.minimum(drops, around.drops(quadratic.ellipsoid))
         settled, best, drops = need.sum() > DROP_SETTLED * drops.sum(), quadratic, need
         if settled:
             break

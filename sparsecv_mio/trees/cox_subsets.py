@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from math import comb
 from typing import Any, NamedTuple
@@ -29,7 +30,7 @@ from sparsecv_mio.problem.risk_sets import RiskSets
 from sparsecv_mio.trees.cox_fits import CoxColumns, CoxFits, cox_minorant, make_quadratic, mixed_points
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.glm_fits import GlmFits
-from sparsecv_mio.trees.glm_subsets import GlmSubsets, SubsetFits, multicolumn_terms
+from sparsecv_mio.trees.glm_subsets import GlmSubsets, SubsetFits, multicolumn_terms, sparse_ellipsoid
 from sparsecv_mio.trees.glm_terms import Terms, TermSearch
 from sparsecv_mio.trees.glm_tree import FittedSupport, GlmNode, Listing, Quadratic, SizeSearch
 from sparsecv_mio.trees.listing import list_supports_by_size
@@ -37,14 +38,16 @@ from sparsecv_mio.trees.normal_form import normal_form
 from sparsecv_mio.trees.subsets import is_never_expired
 from sparsecv_mio.units import GAMMA_RANGE, TIE_RTOL
 
-MOST_LISTED = 3_000  # supports of a node that are listed and fitted; with more, the node branches
-SHORT_LIST = 16  # supports that are listed and fitted before further quadratics are tried
-LISTED_NODES = 60_000  # nodes of the tree that lists them
+MOST_LISTED, LISTED_NODES = 3_000, 30_000  # supports of a list, and nodes of its tree; beyond these, a node branches
+SHORT_LIST, SHORT_LIST_NODES = 16, 500  # the same for a list that is tried before further quadratics
+LISTED_GAP_SHARE = 0.7  # after a list failed, lists are tried below this share of its distance from bound to level
 FITTED_AT_ONCE = 64  # supports of a node that are all fitted without a bound
 
 
 class CoxSizeSearch(SizeSearch):
     """The outer tree of one size."""
+
+    _listed_gap = np.inf  # distance from the bound of a node to the level, from which on no list is tried
 
     def _make_quadratic(self, best: FittedSupport) -> Quadratic:
         """Return columns, and the moments of Newton's quadratic about a fit, by which exchanges are chosen."""
@@ -68,7 +71,9 @@ class CoxSizeSearch(SizeSearch):
             if lower > self.level:
                 return self._close(max(bound, self.level))
             if self.work > 1:  # a short list takes less time than further quadratics
-                masks = quadratic.list_supports(range(least, most + 1), self.level, SHORT_LIST, self.is_expired)
+                masks = quadratic.list_supports(
+                    range(least, most + 1), self.level, SHORT_LIST, SHORT_LIST_NODES, self.is_expired
+                )
                 if masks is not None:
                     return self._close_node(max(bound, lower), node, masks, self.level)
             if best is None or lower > best[0]:
@@ -78,9 +83,13 @@ class CoxSizeSearch(SizeSearch):
         bound = max(bound, best[0])
         if self.work == 1:
             return [(bound, GlmNode(node.inside, node.outside, point))]
-        masks = best[1].list_supports(range(least, most + 1), self.level, MOST_LISTED, self.is_expired)
-        if masks is not None:
-            return self._close_node(bound, node, masks, self.level)
+        if (gap := self.level - best[0]) < self._listed_gap:
+            masks = best[1].list_supports(
+                range(least, most + 1), self.level, MOST_LISTED, LISTED_NODES, self.is_expired
+            )
+            if masks is not None:
+                return self._close_node(bound, node, masks, self.level)
+            self._listed_gap = min(self._listed_gap, LISTED_GAP_SHARE * gap)
         return [(bound, node)] if self.is_expired() else self._branch(bound, node, best[2], inside, point)
 
     def _quadratics(
@@ -95,13 +104,19 @@ class CoxSizeSearch(SizeSearch):
         start = frozenset(columns.tolist()) & frozenset(fits.copy_of[sorted(self.support)].tolist()) | {
             *inside.tolist()
         }
-        near = fits.refit(fits.masks([start]), self.point).points[0]
+        near, positions = fits.refit(fits.masks([start]), self.point).points[0], np.searchsorted(columns, inside)
+        region: Ellipsoid | None = None
         for theta in mixed_points(near[columns], point[columns]):
             level = self.level
-            below = None if self.is_expired() else cox_minorant(problem, theta, level, self.is_expired)
-            if below is None:
+            bound_fits = partial(sparse_ellipsoid, first=0, size=most, level=level, is_expired=self.is_expired,
+                                 inside=positions)  # fmt: skip
+            closest = (
+                None if self.is_expired() else cox_minorant(problem, theta, level, self.is_expired, region, bound_fits)
+            )
+            if closest is None:
                 continue
-            quadratic = _NodeQuadratic(fits, columns, np.searchsorted(columns, inside), below)
+            below, region = closest
+            quadratic = _NodeQuadratic(fits, columns, positions, below)
             lower, support = quadratic.solve(most, level, self.is_expired)
             chosen = frozenset(columns[support].tolist())
             if len(chosen) == self.size and not fits.has_copies:
@@ -163,7 +178,9 @@ class _NodeQuadratic(NamedTuple):
         support = np.sort(np.concatenate([self.inside, others[cell.support]]))
         return min(cell.lower - self.below.shift, level * (1.0 + TIE_RTOL)), support
 
-    def list_supports(self, sizes: range, level: float, most: int, is_expired: Callable[[], bool]) -> BoolArray | None:
+    def list_supports(
+        self, sizes: range, level: float, most: int, node_limit: int, is_expired: Callable[[], bool]
+    ) -> BoolArray | None:
         """Return (L, p) masks of all supports of some sizes at which the quadratic is at most the level; None if many.
 
         Parameters
@@ -185,7 +202,7 @@ class _NodeQuadratic(NamedTuple):
         bars[[size - n_inside for size in sizes if 0 <= size - n_inside <= form.m]] = form.raise_cutoff(
             level + self.below.shift
         )
-        found, _ = list_supports_by_size(form, form.solve_all_columns(), bars, LISTED_NODES, most, is_expired)
+        found, _ = list_supports_by_size(form, form.solve_all_columns(), bars, node_limit, most, is_expired)
         if found is None or sum(map(len, found.values())) > most:
             return None
         supports = [others[form.columns[np.flatnonzero(mask)]] for masks in found.values() for mask in masks]
@@ -269,10 +286,10 @@ class CoxSubsets(GlmSubsets):
         level = upper * (1.0 + TIE_RTOL)
         point, _ = fits.fit_of_all(fits.varies, fits.start(), is_expired)
         problem: Any = fits.bounding_problem.select_columns(columns)
-        below = cox_minorant(problem, point[columns], level, is_expired)
-        if below is None:
+        found = cox_minorant(problem, point[columns], level, is_expired)
+        if found is None:
             return 0.0, np.inf
-        return _bound_difference(Columns(fits.rows.W, columns), below.ellipsoid, every, fits.problem.sets)
+        return _bound_difference(Columns(fits.rows.W, columns), found[0].ellipsoid, every, fits.problem.sets)
 
 
 def _bound_difference(Z: Columns, ellipsoid: Ellipsoid, every: RiskSets, train: RiskSets) -> tuple[float, float]:

@@ -22,12 +22,15 @@ from sparsecv_mio.data.folds import outer_folds
 from sparsecv_mio.data.survival import Survival
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.cox_objective import Terms
+from sparsecv_mio.problem.glm import Minorant
 from sparsecv_mio.problem.risk_sets import RiskSets, make_risk_sets
 from sparsecv_mio.search.api import nested_cross_validate
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.targets import Loss, Ties
 from sparsecv_mio.trees.cox_fits import CoxColumns, CoxFits, cox_minorant, mixed_points
 from sparsecv_mio.trees.cox_subsets import CoxSubsets
+from sparsecv_mio.trees.glm_subsets import sparse_ellipsoid
+from sparsecv_mio.trees.subsets import is_never_expired
 
 QUICK = [(200, "4"), (201, "loo"), (202, "holdout:0.3"), (203, "4"), (204, "2x3"), (205, "4")]
 TIED = 1e-9  # relative difference of objectives of supports that a search may treat as tied
@@ -59,10 +62,11 @@ def test_quadratics_are_below_the_objective_wherever_it_is_at_most_the_level(see
     near[list(S)] = b * fits.centring.unit[list(S)]
     n_made = 0
     for theta in mixed_points(near, everything):
-        below = cox_minorant(fits.problem, theta, level)  # type: ignore[arg-type]
-        if below is None:
+        found = cox_minorant(fits.problem, theta, level)  # type: ignore[arg-type]
+        if found is None:
             continue
-        n_made += 1
+        n_made, (below, region) = n_made + 1, found
+        assert region is None
         M, c, yy = below.moments.M, below.moments.c, below.moments.yy - below.shift
         for T, (value, _) in values.items():
             i = list(T)
@@ -75,6 +79,41 @@ def test_quadratics_are_below_the_objective_wherever_it_is_at_most_the_level(see
                 assert yy - 2 * c @ z + z @ M @ z <= value + 1e-9 * abs(value)
                 low, high = below.ellipsoid.predictions(np.eye(p))
                 assert np.all((low <= z) & (z <= high))
+    assert n_made
+
+
+@pytest.mark.parametrize("seed", [*range(5), *slow(range(5, 60))])
+def test_quadratics_of_sparse_fits_are_below_the_objective_at_these_fits(seed: int) -> None:
+    case, rng = drawn_case(seed), np.random.default_rng(seed)
+    case = case._replace(X=(case.X - case.X.mean(0)) / case.X.std(0))
+    p = case.X.shape[1]
+    fits, ridge = fits_of(case, float(10.0 ** rng.uniform(-2, 1)))
+    truth, n_made = Dense(case), 0
+    for size in range(1, p):
+        inside = np.array([0]) if size > 1 and seed % 2 else np.zeros(0, dtype=np.int64)
+        values = {S: truth.fit(S, ridge) for S in all_supports(p, size, 1) if set(inside) <= set(S)}
+        S, (best, b) = min(values.items(), key=lambda item: item[1][0])
+        level = float(best) * (1.0 + float(rng.choice([1e-9, 0.05, 0.3]))) + 1e-9
+        near, everything = np.zeros(p), fits.fit_of_all(fits.varies, np.zeros(p))[0]
+        near[list(S)] = b * fits.centring.unit[list(S)]
+
+        def bound_fits(below: Minorant, level: float = level, size: int = size, inside: Any = inside) -> Any:
+            return sparse_ellipsoid(below, 0, size, level, is_never_expired, inside)
+
+        region = None
+        for theta in mixed_points(near, everything):
+            found = cox_minorant(fits.problem, theta, level, region=region, bound_fits=bound_fits)  # type: ignore[arg-type]
+            if found is None or found[1] is None:
+                continue
+            n_made, (below, region) = n_made + 1, found
+            M, c, yy = below.moments.M, below.moments.c, below.moments.yy - below.shift
+            low, high = region.predictions(np.eye(p))
+            for T, (value, coefficients) in values.items():
+                if value <= level:
+                    i, z = list(T), np.zeros(p)
+                    z[i] = coefficients * fits.centring.unit[i]
+                    assert yy - c[i] @ np.linalg.solve(M[np.ix_(i, i)], c[i]) <= value + 1e-9 * abs(value)
+                    assert np.all((low <= z) & (z <= high))
     assert n_made
 
 
