@@ -61,7 +61,9 @@ __all__ = sorted(_HOME)
 
 _IMPLEMENTATIONS = {
     **_HOME,
-    **dict.fromkeys(("as_pandas", "dataset_from_frame", "read_new_frame", "table_columns"), "data.frames"),
+    **dict.fromkeys(
+        ("as_pandas", "dataset_from_frame", "join_times", "read_new_frame", "table_columns"), "data.frames"
+    ),
     "CoxAnswerFits": "search.answer.cox_answer_fits",
     "answer_notes": "report.coefficients",
     "check_inference": "inference.split_tests",

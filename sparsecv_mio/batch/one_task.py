@@ -182,6 +182,8 @@ def summarise_record(record: Record, data: Dataset, seconds: float, held_out: Fo
         (record.classes, ("accuracy", "auc", "brier")),
     ]  # fmt: skip
     numbers = {name: getattr(part, name) for part, names in parts if part is not None for name in names}
+    if record.null_error is not None and not record.wording.is_sum_over_rows:
+        numbers["gain"] = record.null_error - record.cv_error
     model = _make_raw_model(record.predictor, data) if held_out is None else _on_training_rows(record, data, held_out)
     return Fitted(model, seconds, numbers, record)
 
@@ -461,9 +463,10 @@ def _errors_of_rows(loss: Loss, train: Dataset, test: Dataset, predictors: Float
 
 
 def _errors_of_times(train: Dataset, test: Dataset, beta: FloatArray) -> dict[str, float]:
-    """Return the held-out partial likelihood per event of test rows, the share explained, and the concordance.
+    """Return the held-out partial likelihood per event of test rows, its gain and share explained, and the concordance.
 
-    The partial likelihood of test rows is that of all rows minus that of the training rows, as in cross-validation.
+    The partial likelihood of test rows is that of all rows minus that of the training rows, as in cross-validation. It
+    depends on the numbers of rows, but its gain over the model without features can be compared with that of folds.
     """
     from sparsecv_mio.problem.cox import partial_loss  # other losses do not need this import
 
@@ -476,7 +479,8 @@ def _errors_of_times(train: Dataset, test: Dataset, beta: FloatArray) -> dict[st
     )
     explained = 1.0 - error / null_error if null_error > 0.0 else float("nan")
     concordance = assess_times(test, test.X @ beta).concordance
-    return {"test_error": error, "test_r_squared": explained, "test_concordance": concordance}
+    gain = null_error - error
+    return {"test_error": error, "test_gain": gain, "test_r_squared": explained, "test_concordance": concordance}
 
 
 def _against_truth(spec: dict[str, Any], beta: FloatArray, intercept: float) -> dict[str, float]:

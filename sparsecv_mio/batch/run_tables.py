@@ -326,11 +326,11 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
 SMALLER = re.compile(
     r"(.*_)?error|(.*_)?brier|seconds|relative_risk|relative_test_error|mae|gap|mios|nodes|upper"
 )  # values that are better if they are smaller
-LARGER = re.compile(r"f1|variance_explained|test_r_squared|lower|(.*_)?(accuracy|auc|concordance)")
+LARGER = re.compile(r"f1|variance_explained|test_r_squared|lower|(.*_)?(accuracy|auc|concordance|gain)")
 MISSING = "-"
 UNCERTAIN = ("status", "estimate")  # columns that state whether a run was certified
 OF_LOSS = re.compile(r"(.*_)?(cv|test)_error|null_error")
-ON_TEST_ROWS = re.compile(r"(?!relative_)(.*_)?test_(error|r_squared|accuracy|auc|brier)")
+ON_TEST_ROWS = re.compile(r"(?!relative_)(.*_)?test_(error|r_squared|accuracy|auc|brier|gain|concordance)")
 REPEATS = ("design_draw", "split", "seed", "folds", "test")  # settings of runs that repeat one another
 DIFFER = ("data", *REPEATS)  # settings in which the runs of a cell may differ
 
@@ -446,7 +446,10 @@ def describe_losses(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]
     if errors and {"estimator", "loss"} <= {*frame}:
         losses = dict.fromkeys(frame.loc[~frame["estimator"].isin(ORACLES), "loss"].dropna().astype(str).str.lower())
         for loss in [loss for loss in Loss if loss in losses]:
-            yield f"{', '.join(errors)} with loss {loss}: {loss.target.cv_error}"
+            note = f"{', '.join(errors)} with loss {loss}: {loss.target.cv_error}"
+            if not loss.target.is_sum_over_rows:
+                note += "; it depends on the numbers of rows and folds, so compare gain and test_gain, which do not"
+            yield note
 
 
 def describe_missing_values(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]:

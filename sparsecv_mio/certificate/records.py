@@ -754,12 +754,14 @@ def gain_in_words(error: float, null: float, mark: str = "", spread: float | Non
     --------
     >>> gain_in_words(5.108, 5.177)
     'gain 0.0690 per event over the model without features, 5.177; share of the deviance explained 0.0133'
-    >>> gain_in_words(5.2, 5.177, "~")[:13]
-    'gain ~-0.0230'
+    >>> gain_in_words(5.2, 5.177)
+    'worse than no features: gain -0.0230 per event over the model without features, 5.177'
     """
     share = format_share(1.0 - error / null) if math.isfinite(error) and null > 0.0 else "?"
     gain = format_gain(error, null, mark, spread)
     words = f"gain {gain} per event over the model without features, {format_number(null)}"
+    if error > null > 0.0:
+        return f"worse than no features: {words}"
     return f"{words}; share of the deviance explained {mark}{share}"
 
 

@@ -260,8 +260,9 @@ def predict(
     interval: float | None = option(None, "LEVEL", "Also write prediction intervals (CV+, from the fold models) that "
                                                    "contain the target of about this share of new rows, such as 0.9; "
                                                    "requires --train. [none]"),
-    at: float | None = option(None, "TIME", "With --loss cox: also write the probability to survive this time; "
-                                            "requires --train. [none]"),
+    at: float | None = option(None, "TIME", "With --loss cox: also write the probability to survive this time, "
+                                            "which is at most the last time of the training rows; requires --train. "
+                                            "[none]"),
     train: str | None = option(None, "FILE", "Data of the record, for --interval and --at. [none]"),
     out: str | None = option(None, "FILE", "Write the predictions to this CSV file. [standard output, -]", also="-o"),
     invalid_rows: str = option(InvalidRows.ERROR, "",
@@ -288,7 +289,7 @@ def predict(
     out = None if out == "-" else out
     session.check_outputs({"--out": out}, [record, data, *filter(None, [train])])
     stored = _one_model(_record_before(record, data, "predict"), record)
-    hazards = None if at is None else _fit_hazards(stored, train)
+    hazards = None if at is None else _fit_hazards(stored, train, at)
     folds = None if hazards is not None and interval is None else _fold_models(stored, interval, train)
     new, are_read_alike = _read_new_rows(stored, folds, data, reading, id, invalid_rows, at is not None)
     classes = getattr(stored, "classes", None)
@@ -296,6 +297,10 @@ def predict(
     with catch_warnings(record=True) as caught:
         simplefilter("always")
         table = _predict_rows(stored, folds, new, interval)
+        survival = None if hazards is None else table[:, 0] + math.nan
+        if hazards is not None and survival is not None and at is not None:
+            places = new.data.places
+            survival[places] = hazards.predict_survival(stored.data, new.data, table[places, 0], at)
     read = new.data.reading.notes if new.data.reading is not None and are_read_alike else ()
     notes = [f"{several(new.data.n, 'row')} predicted", *read]
     notes += _describe_fit(stored, new, table, threshold, data, reading)
@@ -308,12 +313,7 @@ def predict(
         notes += coverage_lines(table[new.data.places, 1:], interval, targets, folds.record)
     notes += _describe_read_lines(new)
     columns = _predicted_columns(table, classes, threshold)
-    if hazards is not None and at is not None:
-        import numpy as np
-
-        survival = np.full(len(table), np.nan)
-        predicted = table[new.data.places, 0]
-        survival[new.data.places] = hazards.predict_survival(stored.data, new.data, predicted, at)
+    if survival is not None:
         columns["survival"] = survival.tolist()
     lines = session.csv_of_rows(range(len(table)), {} if id is None else {id: new.ids.tolist()}, columns)
     warnings = [*(str(each.message) for each in caught), *_warn_of_rows(new, folds)]
@@ -364,8 +364,11 @@ def _read_new_rows(
     return new, are_read_alike
 
 
-def _fit_hazards(stored: Record | FitRecord | CommonRecord, train: str | None) -> FittedHazards:
-    """Return the model of survival times with its baseline hazards, from the data of the record."""
+def _fit_hazards(stored: Record | FitRecord | CommonRecord, train: str | None, at: float) -> FittedHazards:
+    """Return the model of survival times with its baseline hazards, from the data of the record.
+
+    A time at which no training row has been observed is refused: the data do not determine the survival there.
+    """
     if not stored.loss.target.has_times or stored.data.has_matched_sets:
         raise BadInput("--at: requires a record with Cox loss and without matched sets; leave this option out")
     if train is None:
@@ -373,7 +376,15 @@ def _fit_hazards(stored: Record | FitRecord | CommonRecord, train: str | None) -
     from sparsecv_mio.certificate.read_back import data_of
     from sparsecv_mio.report.time_pictures import FittedHazards
 
-    return FittedHazards.from_record(stored, data_of(stored, train))
+    if not at >= 0.0:
+        raise BadInput(f"--at: {at:g} is not a survival time; give a number of at least 0")
+    hazards = FittedHazards.from_record(stored, data_of(stored, train))
+    if at > hazards.last:
+        raise BadInput(
+            f"--at: {at:g} is beyond the last time of the training rows, so the survival is not known; give a number "
+            f"of at most {hazards.last:.12g}"
+        )
+    return hazards
 
 
 def _predict_rows(
@@ -409,13 +420,15 @@ def _describe_fit(
     if (len(scored) >= n or stored.data.trials is not None) and _are_training_rows(stored, path, reading):
         which = f"{n:,} of these rows" if rows.n > n else "these rows"
         notes.append(f"the model was fitted to {which}, so the errors are training errors")
-    known, doubt = None, new.doubt
+    known, doubt, n_scored = None, new.doubt, 0
     try:
         known = adapt_to_record_loss(stored, repeated(rows, new.has_target.astype(np.int64))) if len(scored) else None
     except BadInput as error:  # predictions need neither the target nor its other columns
         doubt = str(error)
     if known is not None:
-        predicted, trials = table[rows.places[scored], 0], known.aux.get(MULTIPLICITY)
+        places = rows.places[scored] if known.survival is None else known.places  # without rows of a missing event
+        n_scored = len(places)
+        predicted, trials = table[places, 0], known.aux.get(MULTIPLICITY)
         alike = replace(known, row_weights=None if trials is None else trials.astype(np.float64))
         null = null_error_of_folds(alike, stored.loss, None)
         predicted = np.repeat(predicted, known.split_into_cases()[1])
@@ -423,8 +436,8 @@ def _describe_fit(
         if isinstance(quality, TimeQuality) and null is not None:
             quality = replace(quality, loss=loss_of_times(alike, predicted), null_loss=null)
         notes += error_lines(stored, quality, null)
-    if known is not None and len(scored) < rows.n:
-        notes.append(f"the errors are computed from the {len(scored):,} of {rows.n:,} rows that have a target")
+    if known is not None and n_scored < rows.n:
+        notes.append(f"the errors are computed from the {n_scored:,} of {rows.n:,} rows that have a target")
     return [*notes, *([f"no errors are computed: {doubt}"] if doubt else [])]
 
 

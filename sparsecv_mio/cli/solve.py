@@ -488,7 +488,13 @@ def _held_out_predictions(
     from sparsecv_mio.report.time_pictures import HeldOutTimes
     from sparsecv_mio.search.answer.fold_models import mean_predictions, predictions_by_fold
 
-    means, times = mean_predictions(*predictions_by_fold(record, dataset, plan), dataset.n)
+    held_out = None
+    if record.loss.target.has_times:
+        held_out = HeldOutTimes.from_record(record, dataset, plan)
+        predictions = held_out.source, held_out.predicted
+    else:
+        predictions = predictions_by_fold(record, dataset, plan)
+    means, times = mean_predictions(*predictions, dataset.n)
     scored, weights = times > 0, dataset.row_weights
     once = plan.has_distinct_scored_rows
     numbers, kind = (plan.scoring_folds + 1, "fold") if once else (times, "times scored")  # folds count from 1
@@ -504,7 +510,7 @@ def _held_out_predictions(
     if weights is not None:
         columns["weight"] = weights.tolist()
     lines = session.csv_of_rows(dataset.places.tolist(), {} if id is None else {id: dataset.aux[id].tolist()}, columns)
-    if record.loss.target.has_times:  # models of different folds have different baselines
-        return HeldOutTimes.from_record(record, dataset, plan).concordance, lines
+    if held_out is not None:  # models of different folds have different baselines
+        return held_out.concordance, lines
     rows = dataset if scored.all() else dataset.take(np.flatnonzero(scored))
     return assess_predictions(record.loss, rows, means[scored], rows.row_weights), lines

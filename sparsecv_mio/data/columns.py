@@ -102,6 +102,8 @@ class RawColumn:
         name are not included.
     has_categories : bool
         True if the texts are categories that a frame declares, so that `3` or `22%` is a text value too.
+    duration : str
+        The first text, if all texts were durations, such as `306 days`, and became numbers of days; otherwise empty.
     """
 
     name: str
@@ -112,6 +114,7 @@ class RawColumn:
     evidence: Evidence = Evidence()
     codes: Mapping[str, int] = field(default_factory=dict)
     has_categories: bool = False
+    duration: str = ""
 
     @cached_property
     def has_empty(self) -> bool:
@@ -209,7 +212,7 @@ class RawColumn:
             with suppress(ValueError):  # if a cell is not a duration, all cells are text values
                 numbers = self.numbers.copy()
                 numbers[list(self.texts)] = list(map(parse_duration, self.texts.values()))
-                return replace(self, numbers=numbers, texts={})
+                return replace(self, numbers=numbers, texts={}, duration=next(iter(self.texts.values())))
         return self
 
     @cached_property

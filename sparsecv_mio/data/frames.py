@@ -15,6 +15,7 @@ from sparsecv_mio.data.dataset import Dataset, require_in_memory
 from sparsecv_mio.data.missing_and_text import apply_to_new_rows, impute_and_encode
 from sparsecv_mio.data.number_format import POINT, check_ambiguous, describe_ambiguous, duration_in_days, parse_texts
 from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading
+from sparsecv_mio.data.survival_columns import find_fields_of_times
 from sparsecv_mio.errors import BadInput, name_index_labels, need_extra
 
 if TYPE_CHECKING:
@@ -168,6 +169,27 @@ def _read_series(series: pd.Series[Any], name: str, how: Reading) -> RawColumn:
     if series.dtype.kind in "biuf":
         return RawColumn.from_numbers(name, series.to_numpy(dtype=np.float64, na_value=np.nan).copy(), how)
     return RawColumn.from_cells(name, series.tolist(), how)
+
+
+def join_times(data: Any, y: Any) -> tuple[Any, str, str]:
+    """Return a table with the events and times of a structured array as columns, and the names of the two columns.
+
+    Parameters
+    ----------
+    data : pandas.DataFrame or table with `__arrow_c_stream__`
+        Features.
+    y : structured array
+        Events and times, as of scikit-survival.
+    """
+    array, event, time = find_fields_of_times(y)
+    if not (hasattr(data, "columns") or is_arrow_table(data)):
+        raise BadInput("y: requires a table of features; for an array, give pandas.DataFrame(X)")
+    frame = as_pandas(data)
+    if len(array) != len(frame):
+        raise BadInput(f"y: has {len(array):,} rows, but the data have {len(frame):,}")
+    if names := {event, time}.intersection(frame.columns):
+        raise BadInput(f"y: its field {min(names)!r} is a column of the data too; drop or rename one of them")
+    return frame.assign(**{event: array[event], time: array[time]}), event, time
 
 
 def _truth_values_as_texts(series: pd.Series[Any]) -> list[str | None] | None:

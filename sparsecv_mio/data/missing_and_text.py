@@ -637,12 +637,17 @@ def _describe_imputation(table: RawTable, how: Reading, means: Mapping[str, floa
 def _describe_cells(
     table: RawTable, how: Reading, means: Mapping[str, float], levels: Mapping[str, tuple[str, ...]]
 ) -> list[str]:
-    """Return notes on imputed cells, on missing and similar text values, and on the two values of the target."""
+    """Return notes on imputed cells, durations, missing and similar text values, and the two values of the target."""
     notes = [f"{cells} {OVER_ALL_ROWS}, in {names}" for cells, names in _describe_imputation(table, how, means)]
     features = [column for column in table.features if column.name in levels]
     notes += [describe_absent_level(column) for column in features if column.has_empty]
     if how.encode is Encode.ONEHOT and table.features and not levels:
         notes.append("no column has text values; --categories (categories in Python) names columns of number codes")
+    notes += [
+        f"column {column.name!r}: durations such as {column.duration!r} are read as numbers of days"
+        for column in table.columns
+        if column.duration
+    ]
     texts = (column for column in table.columns if column.name in levels)
     variants = ((column.name, column.describe_case_variants(levels[column.name])) for column in texts)
     notes += [f"column {name!r}: {said}" for name, said in variants if said]

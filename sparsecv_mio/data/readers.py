@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
 from tokenize import TokenError
@@ -28,6 +28,7 @@ from sparsecv_mio.data.frames import is_arrow_table
 from sparsecv_mio.data.missing_and_text import NO_TARGET, apply_to_new_rows, impute_and_encode
 from sparsecv_mio.data.number_format import POINT, check_ambiguous, describe_ambiguous, to_numpy
 from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading
+from sparsecv_mio.data.survival_columns import SurvivalColumns, with_survival
 from sparsecv_mio.data.text_tables import PACKED, TEXT
 from sparsecv_mio.data.weights import apply_weight_column, note_rows_of_weight_0, weight_columns, weighted, weights_of
 from sparsecv_mio.declared_options import keywords_are
@@ -244,10 +245,12 @@ OTHERS = {  # formats that pandas can read, with its function
 }
 
 
+NO_TARGET_GIVEN = "target: no column is given; name the column to predict"
+NO_TIME_GIVEN = "time: no column is given; name the column of the survival times"
 RECORD_START = re.compile(rb'\s*\{\s*"schema": *"sparsecv')  # first bytes of the JSON text of a record
 
 
-def resolve_target(path: str | Path, target: str | int | None) -> str | int:
+def resolve_target(path: str | Path, target: str | int | None, fault: str = NO_TARGET_GIVEN) -> str | int:
     """Return the target of a file; the default is `y` for formats that store the target separately.
 
     Raises
@@ -264,11 +267,11 @@ def resolve_target(path: str | Path, target: str | int | None) -> str | int:
         return target
     if Path(path).suffix.lower() not in MATRICES:
         _refuse_record(Path(path))
-        raise BadInput("target: no column is given; name the column to predict")
+        raise BadInput(fault)
     return "y"
 
 
-@keywords_are(Reading)
+@keywords_are(SurvivalColumns, Reading)
 def read_dataset(
     path: str | Path | pd.DataFrame | ArrowTable,
     target: str | int,
@@ -304,7 +307,8 @@ def read_dataset(
     **reading
         Reading options `sep`, `decimal`, `thousands`, `comment`, `skip_lines`, `encoding`, `header`, `index_col`, `na`,
         `na_indicator`, `na_values`, `keep_default_na`, `encode`, `order`, `categories`, `dates`; see
-        :class:`~sparsecv_mio.data.reading_options.Reading`.
+        :class:`~sparsecv_mio.data.reading_options.Reading`. In addition, `event`, `entry`, `strata` and `ties` for data
+        of survival times, whose target is the time.
 
     Returns
     -------
@@ -331,13 +335,20 @@ def read_dataset(
     [[1.0], [4.0]]
     >>> folder.cleanup()
     """
-    columns = (*aux, *weight_columns(weights))
+    times = {name: reading.pop(name) for name in (field.name for field in fields(SurvivalColumns)) if name in reading}
+    of_target = TargetColumns.from_fields(SurvivalColumns(**times))
+
+    def complete(rows: Dataset) -> Dataset:
+        rows = apply_weight_column(rows, weights)
+        return with_survival(rows, of_target, times.get("ties")) if times else rows
+
+    columns = (*aux, *weight_columns(weights), *of_target.names)
     if not isinstance(path, str | Path):
         frame = Dataset.from_frame(path, target, features, drop, columns, two_words, **reading)
-        return apply_weight_column(frame, weights)
+        return complete(frame)
     how = Reading.from_keywords(**reading)
     wanted = Wanted(target, features, drop, columns, index=how.index_col, two_words=two_words)
-    return apply_weight_column(read_with_options(path, wanted, how), weights)
+    return complete(read_with_options(path, wanted, how))
 
 
 class NewRows(NamedTuple):
@@ -705,11 +716,12 @@ def read_data(
             )
         return data
     aux = tuple(chain.from_iterable(columns.values()))
+    fault = NO_TIME_GIVEN if columns.get("event") else NO_TARGET_GIVEN
     with _name_option_of_column(columns):
         if isinstance(data, str | Path):
-            return read_dataset(data, resolve_target(data, target), aux=aux, two_words=two_words, **reading)
+            return read_dataset(data, resolve_target(data, target, fault), aux=aux, two_words=two_words, **reading)
         if target is None and (hasattr(data, "columns") or is_arrow_table(data)):
-            raise BadInput("target: no column is given; name the column to predict by target=NAME")
+            raise BadInput(f"{fault} by {fault.partition(':')[0]}=NAME")
         return Dataset.from_frame(data, "" if target is None else target, aux=aux, two_words=two_words, **reading)
 
 

@@ -2,28 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.dataset import KEPT, Dataset
+from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
+from sparsecv_mio.data.folds import fold_columns
+from sparsecv_mio.data.reading_options import STRICT
 from sparsecv_mio.data.survival import Survival
 from sparsecv_mio.data.weights import REMOVE_ROW, check_row_values, check_stored_column, read_option_column
-from sparsecv_mio.digits import MOST_NAMED
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.digits import MOST_NAMED, abbreviate_list, several
+from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.targets import TargetColumns, Ties, split_event
+from sparsecv_mio.words import Missing
 
 MISSING = "", "nan", "na", "n/a", "none", "<na>", "null", "nat", "."  # texts of missing values, in lower case
 
 
-def with_survival(dataset: Dataset, columns: TargetColumns, ties: Ties | None = None) -> Dataset:
+@dataclass(frozen=True)
+class SurvivalColumns:
+    """Columns that data of survival times have in addition to the time, which is the target.
+
+    Attributes
+    ----------
+    event : str, optional
+        Column that marks the events, or `COLUMN=VALUE`.
+    entry, strata : str, optional
+        Columns of entry times and of strata.
+    ties : {"efron", "breslow"}, optional
+        Method for tied events; `efron` by default.
+    """
+
+    event: str | None = None
+    entry: str | None = None
+    strata: str | None = None
+    ties: str | None = None
+
+
+def find_fields_of_times(y: Any) -> tuple[NDArray[Any], str, str]:
+    """Return a structured array of events and times, and the names of its boolean and its numeric field.
+
+    Parameters
+    ----------
+    y : structured array
+        Events and times, as `sksurv.util.Surv.from_arrays(event, time)` makes them.
+
+    Raises
+    ------
+    BadInput
+        If y has other fields.
+    """
+    array = np.asarray(y)
+    names = array.dtype.names or ()
+    flags = [name for name in names if array.dtype[name].kind == "b"]
+    numbers = [name for name in names if array.dtype[name].kind in "iuf"]
+    if array.ndim != 1 or len(flags) != 1 or len(numbers) != 1 or len(names) != 2:
+        if array.ndim == 1 and len(names) == 2 and len(numbers) == 2:
+            raise BadInput(f"y: neither of the fields {' and '.join(names)} is boolean; convert the events to bool")
+        raise BadInput(
+            "y is not a structured array of events and times; give np.array(list(zip(event, time)), "
+            "dtype=[('event', bool), ('time', float)]), or sksurv.util.Surv.from_arrays(event, time)"
+        )
+    return array, flags[0], numbers[0]
+
+
+def with_survival(dataset: Dataset, columns: TargetColumns, ties: str | None = None) -> Dataset:
     """Return the data with the events, entry times and strata of survival times, which are the target.
+
+    Rows in which one of these columns is empty are dropped if the reading drops rows without a target.
 
     Parameters
     ----------
@@ -31,7 +83,7 @@ def with_survival(dataset: Dataset, columns: TargetColumns, ties: Ties | None = 
         Data whose target is the time, with the other columns in `aux`.
     columns : TargetColumns
         Columns; that of the events is required unless the data have survival times already.
-    ties : Ties, optional
+    ties : {"efron", "breslow"}, optional
         Method for tied events; Efron's by default.
 
     Raises
@@ -45,11 +97,16 @@ def with_survival(dataset: Dataset, columns: TargetColumns, ties: Ties | None = 
     >>> with_survival(data, TargetColumns(event="status=2")).survival.is_event.tolist()
     [False, True, True]
     """
-    known = dataset.survival
+    known, method = dataset.survival, None if ties is None else Ties(match_keyword(ties, list(Ties), "ties"))
     if known is not None:
-        if columns.event not in (None, dataset.event):
-            raise BadInput(f"event: {columns.event!r} is given, but the data already have the events {dataset.event!r}")
-        return dataset
+        for option in ("event", "entry", "strata"):
+            given, stored = getattr(columns, option), getattr(dataset, option)
+            if given not in (None, stored):
+                raise BadInput(
+                    f"{option}: {given!r} is given, but the data already have {stored or 'none'}; leave this option out"
+                )
+        is_same = method in (None, known.ties)
+        return dataset if is_same else replace(dataset, survival=replace(known, ties=method or known.ties))
     if columns.event is None:
         raise BadInput('event: loss cox needs the column that marks events; give event="COLUMN" or "COLUMN=VALUE"')
     options = dict[str, str]()
@@ -59,6 +116,7 @@ def with_survival(dataset: Dataset, columns: TargetColumns, ties: Ties | None = 
             if name in options:
                 raise BadInput(f"{option}: column {name!r} is that of option {options[name]} too; give another column")
             options[name] = option
+    dataset = _drop_rows_without_outcome(dataset, options)
     _check_times(dataset)
     is_event = _read_events(dataset, columns.event)
     entry = None if columns.entry is None else _read_entry_times(dataset, columns.entry)
@@ -66,7 +124,7 @@ def with_survival(dataset: Dataset, columns: TargetColumns, ties: Ties | None = 
     if columns.strata is not None:
         labels = _read_values(dataset, "strata", columns.strata)
         stratum = np.unique(labels, return_inverse=True)[1].astype(np.int64)
-    survival = Survival(is_event, entry, stratum, ties or Ties.EFRON)
+    survival = Survival(is_event, entry, stratum, method or Ties.EFRON)
     if not np.any(survival.count_at_risk(dataset.y)[is_event] > 1):
         raise BadInput(
             f"event: no other row is at risk at any event of column {columns.event!r}, so the data determine no model; "
@@ -109,17 +167,55 @@ def _read_events(dataset: Dataset, event: str) -> BoolArray:
     return np.asarray(is_event)
 
 
+def _drop_rows_without_outcome(dataset: Dataset, columns: Iterable[str]) -> Dataset:
+    """Return the data without the rows in which a column is empty, if the reading drops rows without a target."""
+    reading = dataset.reading
+    if reading is None or reading.how.na is Missing.ERROR:
+        return dataset
+    empty = {name: split_missing(dataset, name)[1] for name in columns}
+    is_dropped = np.any([*empty.values()], axis=0)
+    if not is_dropped.any():
+        return dataset
+    if is_dropped.all():
+        raise BadInput(f"event: every row has an empty cell in {' or '.join(map(repr, empty))}; check these columns")
+    n_dropped = int(is_dropped.sum())
+    counts = ", ".join(f"{name!r}: {rows.sum():,}" for name, rows in empty.items() if rows.any())
+    note = f"{several(n_dropped, 'row')} with a missing outcome dropped ({counts})"
+    reading = replace(reading, left_out=reading.left_out + n_dropped, notes=(*reading.notes, note))
+    kept = replace(dataset, reading=reading, aux={**dataset.aux, KEPT: dataset.places})
+    return kept.take(np.flatnonzero(~is_dropped))
+
+
+def split_missing(dataset: Dataset, column: str) -> tuple[NDArray[Any], BoolArray]:
+    """Return a column of numbers, truth values or texts, and the mask of its missing values.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data with the column in `aux`. Numbers among empty cells are stored as texts there.
+    column : str
+        Name of the column.
+    """
+    values, how = dataset.aux[column], STRICT if dataset.reading is None else dataset.reading.how
+    if values.dtype.kind not in "biuf":
+        texts = np.array([str(cell).strip() for cell in values.tolist()])
+        is_empty = np.isin(np.char.lower(texts), [*MISSING, *how.missing_words(column)])
+        try:
+            values = np.where(is_empty, "nan", texts).astype(np.float64)
+        except ValueError:
+            return texts, is_empty
+        numbers, known = values[~is_empty].tolist(), texts[~is_empty].tolist()
+        if any(text not in (repr(number), f"{number:.0f}") for number, text in zip(numbers, known, strict=True)):
+            return texts, is_empty  # ids such as 007
+    return values, np.isin(values, how.missing_numbers(column)) | np.isnan(values.astype(np.float64))
+
+
 def _read_values(dataset: Dataset, option: str, column: str) -> NDArray[Any]:
     """Return a column of numbers, truth values or texts, whole numbers as such; raise `BadInput` if one is missing."""
-    values = dataset.aux[column]
-    if values.dtype.kind not in "biuf":
-        values = np.array([str(cell).strip() for cell in values.tolist()])
-        missing = np.flatnonzero(np.isin(np.char.lower(values), MISSING))
-    else:
-        missing = np.flatnonzero(np.isnan(values.astype(np.float64)))
-    if missing.size:
-        row = int(dataset.places[missing[0]]) + 1
-        raise BadInput(f"{option}: column {column!r} is empty in row {row}; give a value, {REMOVE_ROW}")
+    values, is_missing = split_missing(dataset, column)
+    if is_missing.any():
+        row = int(dataset.places[np.argmax(is_missing)]) + 1
+        raise BadInput(f'{option}: column {column!r} is empty in row {row}; give na="drop", {REMOVE_ROW}')
     is_whole = values.dtype.kind == "f" and np.all(np.abs(values) < 2.0**62) and np.all(values == np.rint(values))
     return values.astype(np.int64) if is_whole else values
 
@@ -193,6 +289,7 @@ def collect_survival_warnings(data: Dataset, folds: FoldPlan, columns: Mapping[s
     empty = sum(not is_event[folds.scored_rows(fold)].any() for fold in range(folds.k))
     if empty and int(folds.sizes.max()) > 1:
         notes.append(f"event: {empty} of {folds.k} folds have none of the {is_event.sum()} events; give fewer folds")
+    notes += _describe_other_codes(data, survival)
     notes += [*_describe_split_strata(data, survival, folds), *_describe_split_persons(data, survival, folds)]
     for name, column in columns.items():
         events, censored = column[is_event], column[~is_event]
@@ -202,6 +299,21 @@ def collect_survival_warnings(data: Dataset, folds: FoldPlan, columns: Mapping[s
                 "drop it if it is not known at the start of the time"
             )
     return notes
+
+
+def _describe_other_codes(data: Dataset, survival: Survival) -> list[str]:
+    """Return a warning if censored rows have several codes, of which one may be a competing event."""
+    column = split_event(data.event or "")[0]
+    if column not in data.aux:
+        return []
+    codes, counts = np.unique(_read_values(data, "event", column)[~survival.is_event], return_counts=True)
+    if len(codes) < 2:
+        return []
+    shown = abbreviate_list([f"{code}: {several(n, 'row')}" for code, n in zip(codes, counts.tolist(), strict=True)])
+    return [
+        f"event: all codes of {column!r} but that of {data.event!r} count as censored ({shown}); if one of them is "
+        "another kind of event (a competing risk), the hazard ratios are those of the cause-specific hazard"
+    ]
 
 
 def _describe_split_strata(data: Dataset, survival: Survival, folds: FoldPlan) -> list[str]:
@@ -221,7 +333,7 @@ def _describe_split_strata(data: Dataset, survival: Survival, folds: FoldPlan) -
 
 def _describe_split_persons(data: Dataset, survival: Survival, folds: FoldPlan) -> list[str]:
     """Return a warning if folds separate consecutive rows that look like intervals of one person."""
-    if survival.entry is None:
+    if survival.entry is None or fold_columns(folds.spec.removesuffix(WEIGHTED)):  # the user knows the persons
         return []
     continued = np.flatnonzero((survival.entry[1:] == data.y[:-1]) & ~survival.is_event[:-1])
     labels = folds.scoring_folds

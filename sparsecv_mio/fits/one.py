@@ -268,8 +268,10 @@ class _Model:
         data = standardize(dataset, how.scale, how.intercept, excluded, how.loss)
         constraints = side.on(data)
         if gamma == 0.0 and not how.loss.is_quadratic:
-            why = f"no finite fit exists if columns separate {how.loss.target.separated}"
-            raise BadInput(f"gamma 0: requires loss squared, not {how.loss} ({why})")
+            from sparsecv_mio.problem.cox import explain_infinite_fits  # other fits do not need this import
+
+            why = explain_infinite_fits(dataset, how.loss)
+            raise BadInput(f"gamma 0: requires loss squared, not {how.loss}, because {why}; give a positive value")
         request = side.recorded()
         inside = data.only(np.setdiff1d(np.arange(data.q), constraints.forced_out))
         inside = replace(inside, restrictions=request.restrictions or NONE)

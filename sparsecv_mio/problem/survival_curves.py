@@ -5,6 +5,7 @@ Reports show these curves and residuals. They are not certified, and neither the
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.cox_objective import Terms
+from sparsecv_mio.units import ROUNDING
 
 
 class Curve(NamedTuple):
@@ -56,7 +58,7 @@ def kaplan_meier(
 
     w = np.ones(len(time)) if weights is None else weights
     times, which = np.unique(time[is_event], return_inverse=True)
-    died, at_risk = np.bincount(which, w[is_event], len(times)), _sum_at_risk(times, time, entry, w)
+    died, at_risk = np.bincount(which, w[is_event], len(times)), sum_at_risk(times, time, entry, w)
     share = died / at_risk
     share[share > 1.0 - 1e-12] = 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -66,8 +68,35 @@ def kaplan_meier(
     return Curve(times, survival, low, high)
 
 
-def _sum_at_risk(times: FloatArray, time: FloatArray, entry: FloatArray | None, amounts: FloatArray) -> FloatArray:
-    """Return the sum of some amounts over the rows at risk at each of some times."""
+def find_median_follow_up(dataset: Dataset) -> float:
+    """Return the median of the times of censoring by the reverse Kaplan-Meier curve; NaN if it is not reached.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Data with survival times.
+    """
+    survival = dataset.survival
+    assert survival is not None
+    curve = kaplan_meier(dataset.y, ~survival.is_event, survival.entry, dataset.row_weights)
+    reached = np.flatnonzero(curve.survival <= 0.5 + ROUNDING)
+    return float(curve.time[reached[0]]) if reached.size else math.nan
+
+
+def sum_at_risk(times: FloatArray, time: FloatArray, entry: FloatArray | None, amounts: FloatArray) -> FloatArray:
+    """Return the sum of some amounts over the rows at risk at each of some times.
+
+    Parameters
+    ----------
+    times : (m,) array
+        Times at which rows are counted.
+    time : (n,) array
+        Times of events or of censoring of the rows.
+    entry : (n,) array or None
+        Times after which rows are at risk.
+    amounts : (n,) array
+        Amounts of the rows, such as weights.
+    """
 
     def sum_later(ends: FloatArray) -> FloatArray:
         order = np.argsort(ends, kind="stable")
@@ -78,13 +107,16 @@ def _sum_at_risk(times: FloatArray, time: FloatArray, entry: FloatArray | None, 
 
 
 class BaselineHazard(NamedTuple):
-    """Breslow's estimate of a cumulative baseline hazard: event times, and values from each time on."""
+    """Breslow's estimate of a cumulative baseline hazard: event times, values from each time on, and the last time."""
 
     time: FloatArray
     hazard: FloatArray
+    last: float
 
     def find_survival(self, moment: float) -> float:
-        """Return the probability to survive a time."""
+        """Return the probability to survive a time; NaN beyond the last time of the rows, where nothing is observed."""
+        if moment > self.last:
+            return math.nan
         place = int(np.searchsorted(self.time, moment, side="right")) - 1
         return 1.0 if place < 0 else float(np.exp(-self.hazard[place]))
 
@@ -110,8 +142,9 @@ def baseline_hazards(dataset: Dataset, rows: IntArray, log_hazards: FloatArray) 
         events = own[survival.is_event[own]]
         times, which = np.unique(dataset.y[events], return_inverse=True)
         entry = None if survival.entry is None else survival.entry[own]
-        at_risk = _sum_at_risk(times, dataset.y[own], entry, w[own] * np.exp(log_hazards[own]))
-        baselines[stratum] = BaselineHazard(times, np.cumsum(np.bincount(which, w[events], len(times)) / at_risk))
+        at_risk = sum_at_risk(times, dataset.y[own], entry, w[own] * np.exp(log_hazards[own]))
+        hazard = np.cumsum(np.bincount(which, w[events], len(times)) / at_risk)
+        baselines[stratum] = BaselineHazard(times, hazard, float(dataset.y[own].max()))
     return baselines
 
 

@@ -235,7 +235,7 @@ def _factors(record: Any) -> tuple[tuple[str, ...], ...]:
 
 
 def factor_lines(record: Any) -> list[str]:
-    """Return lines that explain the coefficients of factors that enter as one feature; empty if no model has any.
+    """Return lines that state with what the coefficients of levels of factors compare; empty if no model has a level.
 
     Parameters
     ----------
@@ -246,21 +246,41 @@ def factor_lines(record: Any) -> list[str]:
     used = {name for model in models for name in model.coefficients}
     factors = [columns for columns in _factors(record) if used.intersection(columns)]
     references, lines = requested_references(record), list[str]()
+    effects = f"coefficients and {record.wording.ratio}s" if record.wording.ratio else "coefficients"
+    has_baseline = not record.wording.has_intercept
     if shown := [level for level, columns in references.items() if columns in factors]:
-        effects = "effect is" if len(shown) == 1 else "effects are"
+        verb = "effect is" if len(shown) == 1 else "effects are"
+        part = "with the hazard ratio 1" if has_baseline else f"whose {verb} part of the intercept"
+        part = part.replace("hazard ratio", record.wording.ratio or "ratio")
         lines.append(
-            f"coefficients are differences from {abbreviate_names(shown)}, whose {effects} part of the intercept; the "
-            f"record stores deviations from {_name_mean(record)}"
+            f"coefficients are differences from {abbreviate_names(shown)}, {part}; the record stores deviations from "
+            f"{_name_mean(record)}"
         )
     free = [columns for columns in factors if columns not in references.values() and not _is_coded(columns, record)]
-    if free and record.data.intercept != "none":
-        words = abbreviate_names(list(map(word_of_factor, free)))
+    single = _factors_of_single_levels(record)
+    whole = [columns for columns in single if any(model.coefficients.keys() >= set(columns) for model in models)]
+    if (free or whole) and (record.data.intercept != Intercept.NONE or has_baseline):
+        words = abbreviate_names(list(map(word_of_factor, [*free, *whole])))
         command = "path" if isinstance(record, PathRecord) else "fit" if isinstance(record, FitRecord) else "solve"
+        more = "" if free else " --count factors"
         lines.append(
-            f"coefficients of {words} compare each level with {_name_mean(record)}; `{command}` with "
-            f"--reference {quoted_name(free[0][0])} compares with one level"
+            f"{effects} of {words} compare each level with {_name_mean(record)}; `{command}` with "
+            f"--reference {quoted_name([*free, *whole][0][0])}{more} compares with one level"
         )
+    parts = [columns for columns in single if used.intersection(columns) and columns not in whole]
+    lines += [
+        f"{effects} of {abbreviate_names([name for name in columns if name in used])} compare with the levels of "
+        f"{word_of_factor(columns)} that are not in the model"
+        for columns in parts
+    ]
     return lines
+
+
+def _factors_of_single_levels(record: Any) -> list[tuple[str, ...]]:
+    """Return the columns of each encoded factor whose levels count as features."""
+    reading = record.data.reading
+    words = set() if reading is None else set(reading.levels) - set(map(word_of_factor, _factors(record)))
+    return [columns for columns in find_factors(record.data.names) if word_of_factor(columns) in words]
 
 
 def bound_lines(record: Any) -> list[str]:

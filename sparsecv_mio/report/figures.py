@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 DPI = 150
 LOWER, UPPER, BEST, FAINT, INK, PROVED = "#0b6e8a", "#b3541e", "#111111", "#c9ced6", "#3a3f47", "#3b8b3b"
 BELOW = 40.0  # points between the axes and a legend, for tick labels and the axis label
+TICK_LINE = 12.5  # height of a line of a tick label, in points
 LETTER, HANDLE = 0.062, 0.55  # inches in a legend: a letter, and the handle of an entry with its gap
 MANY_MARKS = 40  # values on an axis, from which markers would overlap
 MOST_LABELS = 16  # maximum number of labels on a categorical axis
@@ -165,8 +166,16 @@ def places(ax: Axes, which: str, labels: Sequence[str]) -> None:
     getattr(ax, f"set_{which}lim")(-0.5, len(labels) - 0.5)
 
 
-def draw_outer_legend(ax: Axes) -> None:
-    """Put the legend below the axes, where it hides no data; do nothing without labels."""
+def draw_outer_legend(ax: Axes, more_lines: int = 0) -> None:
+    """Put the legend below the axes, where it hides no data; do nothing without labels.
+
+    Parameters
+    ----------
+    ax : Axes
+        Axes with labels.
+    more_lines : int
+        Number of lines of each tick label of the horizontal axis, without the first one.
+    """
     from matplotlib.transforms import ScaledTranslation
 
     labels, figure, spec = ax.get_legend_handles_labels()[1], ax.get_figure(), ax.get_subplotspec()
@@ -175,7 +184,7 @@ def draw_outer_legend(ax: Axes) -> None:
     share = 1.0 if spec is None else len(spec.colspan) / spec.get_gridspec().ncols
     inches = share * figure.bbox.width / figure.get_dpi() - 0.7  # approximate width of the axes
     columns = max(1, min(3, len(labels), int(inches / (HANDLE + LETTER * max(map(len, labels))))))
-    down = ScaledTranslation(0.0, -BELOW / 72.0, figure.dpi_scale_trans)
+    down = ScaledTranslation(0.0, -(BELOW + TICK_LINE * more_lines) / 72.0, figure.dpi_scale_trans)
     ax.legend(
         loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=ax.transAxes + down, ncols=columns,
         frameon=False, fontsize=8.5, labelcolor=INK, borderaxespad=0.0, borderpad=0.0, columnspacing=1.2,

@@ -93,10 +93,9 @@ def _print_models(
     """Print a row for each size: its model or, for several gammas in `path`, its subset at the smallest gamma."""
     digits, adjusted = interval_digits((row.lower, row.upper) for row in rows), adjustment_columns(record)
     measures = [_measures(fit) for fit in fits] or [{} for _ in rows]
-    lines = [
-        (row.tau, *measured.values(), *(_gamma_cells(row, path) if path else _model_cells(row, digits, adjusted)))
-        for row, measured in zip(rows, measures, strict=True)
-    ]
+    has_intercept = record.wording.has_intercept
+    models = (_gamma_cells(row, path) if path else _model_cells(row, digits, adjusted, has_intercept) for row in rows)
+    lines = [(row.tau, *measured.values(), *cells) for row, measured, cells in zip(rows, measures, models, strict=True)]
     heads = ("up to gamma", "proved", "features") if path else ("objective", "lower", "proved", "model")
     print_table(console, ("tau", *measures[0], *heads), lines, text=heads[-1:])
     if len(rows) > 1:
@@ -153,7 +152,7 @@ def _print_ratios(console: Console, rows: Sequence[PathRow], record: PathRecord,
     print_table(console, ("tau", *heads), lines, text=heads)
 
 
-def _model_cells(row: PathRow, digits: int, adjusted: Sequence[str]) -> tuple[object, ...]:
+def _model_cells(row: PathRow, digits: int, adjusted: Sequence[str], has_intercept: bool) -> tuple[object, ...]:
     """Return the last cells of a row; chosen features of the model come before adjustment columns."""
     names = sorted(row.coefficients, key=lambda name: name in adjusted)
     model = "".join(f"  {row.coefficients[name]:+.5g} {quoted_name(name)}" for name in names)
@@ -161,7 +160,7 @@ def _model_cells(row: PathRow, digits: int, adjusted: Sequence[str]) -> tuple[ob
         format_with_zeros(row.objective, digits),
         format_lower(row.lower, digits, format_with_zeros),
         row.proved,
-        f"{format_number(row.intercept, 5)}{model}",
+        f"{format_number(row.intercept, 5)}{model}" if has_intercept else model.strip() or "no features",
     )
 
 

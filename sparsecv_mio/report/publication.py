@@ -74,6 +74,7 @@ LIBRARIES = {"python": "Python", "numpy": "NumPy", "scipy": "SciPy", "numba": "N
 TEXTS = ("caption", "notes", "methods", "results")
 MAX_LISTED_GAMMAS = 5  # ridge weights that a text lists; it gives the range of more
 COMMANDS = r"; (the record stores|`\w+` with --reference) .*"  # ends of lines on factors that a paper does not need
+CONCORDANCE = "Harrell's concordance"
 LEAST_WIDTH = 1e-3  # width of an interval over its estimate, up to which it adds decimals
 
 
@@ -393,6 +394,7 @@ def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
     stable, errors, coefficients = record.stability, record.chosen_folds.error, record.predictor.coefficients
     has_stopped = record_words.has_stopped_early(record)
     methods = record.baselines.methods if record.baselines else ()
+    measures = _list_measures(record, data)
     return {
         "positive_terms": [name for name, value in coefficients.items() if value > 0.0],
         "negative_terms": [name for name, value in coefficients.items() if value < 0.0],
@@ -407,8 +409,10 @@ def _describe_outcome(record: Record, data: Dataset | None) -> dict[str, Any]:
         "other_terms": [
             f"{quoted_name(name)} ({count:,})" for name, count in record.chosen_in().items() if name not in coefficients
         ],
-        "measures": _list_measures(record, data), "fit": _fit_on_all_rows(record, data),
-        "concordance": record.wording.has_times and data is not None,
+        "measures": measures, "fit": _fit_on_all_rows(record, data),
+        "concordance": any(words.startswith(CONCORDANCE) for words in measures),
+        "events_per_coefficient": record_words.count_events_per_coefficient(record),
+        "follow_up": record_words.describe_follow_up(data),
         "hazard_check": _describe_hazard_check(record, data),
         "separated": separation_lines(record, list(coefficients), data),
         "influential_fold": fold_name(record.folds.spec, data, stable.fold) if data is not None and stable else "",
@@ -509,7 +513,7 @@ def _list_measures(record: Record, data: Dataset | None) -> list[str]:
         measures |= {"standard error of the gain": record.gain_error, **shares}
         with suppress(BadInput):  # folds from Python
             concordance = None if data is None else HeldOutTimes.from_record(record, data).concordance.concordance
-            measures |= {"Harrell's concordance": concordance}
+            measures |= {CONCORDANCE: concordance}
     known = {name: value for name, value in measures.items() if value is not None and math.isfinite(value)}
     return [f"{name} {_print_number(value)}" for name, value in known.items()]
 

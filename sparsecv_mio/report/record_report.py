@@ -108,7 +108,14 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
     hints = record_words.hints(record) if isinstance(record, Record) else []  # printed in their own section
     notes = [words for words in record.warnings if words not in hints and not words.startswith(NESTED_WARNING)]
     tail = (
-        Section("Data", (_data_facts(record.data), *((Sentences(tuple(notes)),) if notes else ()))),
+        Section(
+            "Data",
+            (
+                _data_facts(record.data),
+                *_sentences(record_words.event_lines(record, data)),
+                *((Sentences(tuple(notes)),) if notes else ()),
+            ),
+        ),
         Section("How to verify it", _verify(record, name, file)),
         Section("Versions", (facts(*record.versions.items(), ("this report", versions()["sparsecv_mio"])),)),
     )

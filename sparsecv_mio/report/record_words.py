@@ -236,19 +236,55 @@ def event_lines(record: Any, data: Dataset | None = None) -> list[str]:
         return []
     column, value = split_event(about.event)
     events = f"{about.n_events:,} events ({quoted_name(column)}{'' if value is None else f' = {value}'})"
+    share = count_events_per_coefficient(record)
+    of_model = "" if share is None else f"{share:.1f} events per coefficient of the model"
     if about.has_matched_sets:
         sets = f"matched sets ({quoted_name(about.strata)}), each with one case and equal times"
-        return [f"{events}; {sets}: conditional logistic regression"]
+        return ["; ".join(filter(None, (events, of_model, f"{sets}: conditional logistic regression")))]
     n_terms = max(limits.n_selectable_features(about.p), 1)
     n_strata = "" if data is None or data.survival is None else f"{data.survival.n_strata:,} "
     parts = [
         f"{events}, {100.0 * (1.0 - about.n_events / about.n):.0f}% of the rows censored",
         f"{about.n_events / n_terms:.1f} events per candidate {limits.unit_of_tau}",
+        of_model,
+        describe_follow_up(data),
         f"ties by {about.ties.capitalize()}",
         about.entry and f"delayed entry ({quoted_name(about.entry)})",
         about.strata and f"{n_strata}strata ({quoted_name(about.strata)})",
     ]  # fmt: skip
     return ["; ".join(filter(None, parts))]
+
+
+def count_events_per_coefficient(record: Any) -> float | None:
+    """Return the number of events over that of the coefficients of a model; None without events or a coefficient.
+
+    All levels of a factor count as one coefficient less, since only their differences have an effect.
+
+    Parameters
+    ----------
+    record : Record, PathRecord or FitRecord
+        Record.
+    """
+    used = set(getattr(record, "coefficients", ()))
+    n_coefficients = len(used) - sum(used.issuperset(columns) for columns in restrictions_of(record).count)
+    n_events = record.data.n_events
+    return n_events / n_coefficients if n_events is not None and n_coefficients > 0 else None
+
+
+def describe_follow_up(data: Dataset | None) -> str:
+    """Return the median follow-up of survival times; empty without data, or if it is not reached.
+
+    Parameters
+    ----------
+    data : Dataset, optional
+        Data of a record.
+    """
+    if data is None or data.survival is None:
+        return ""
+    from sparsecv_mio.problem.survival_curves import find_median_follow_up  # other data do not need this import
+
+    median = find_median_follow_up(data)
+    return "" if math.isnan(median) else f"median follow-up {format_number(median, 4)} (reverse Kaplan-Meier)"
 
 
 def count_groups(folds: FoldInfo, data: Dataset | None) -> tuple[str, int] | None:

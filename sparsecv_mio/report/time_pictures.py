@@ -8,6 +8,7 @@ certified.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,7 +23,9 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import AnyFolds
 from sparsecv_mio.data.survival import Survival
-from sparsecv_mio.digits import format_number, several
+from sparsecv_mio.data.survival_columns import split_missing
+from sparsecv_mio.digits import abbreviate_list, format_number, several
+from sparsecv_mio.errors import SparseCVWarning
 from sparsecv_mio.problem.survival_curves import (
     BaselineHazard,
     Curve,
@@ -30,6 +33,7 @@ from sparsecv_mio.problem.survival_curves import (
     baseline_hazards,
     check_proportional_hazards,
     kaplan_meier,
+    sum_at_risk,
 )
 from sparsecv_mio.report import figures
 from sparsecv_mio.report.class_pictures import format_rows
@@ -37,6 +41,7 @@ from sparsecv_mio.report.coefficients import spreads
 from sparsecv_mio.report.document import Block, ReportTable, Sentences, report_table
 from sparsecv_mio.report.layout import cell
 from sparsecv_mio.search.answer.fold_models import predictors_by_fold
+from sparsecv_mio.units import TINY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,6 +90,8 @@ class HeldOutTimes:
         Row weight divided by the number of folds that score the row.
     moment : float
         Median event time of the data.
+    source, predicted : (m,) arrays
+        Rows of the data of the record, and their predictions, which are relative to a row of zeros.
     """
 
     data: Dataset
@@ -93,6 +100,8 @@ class HeldOutTimes:
     survival: FloatArray
     weights: FloatArray
     moment: float
+    source: IntArray
+    predicted: FloatArray
 
     @classmethod
     def from_record(cls, record: Record, data: Dataset, folds: AnyFolds | None = None) -> HeldOutTimes:
@@ -122,16 +131,15 @@ class HeldOutTimes:
             chance = np.array([base.get(key, math.nan) for key in stratum[scored].tolist()]) ** np.exp(eta[scored])
             cuts = np.quantile(eta[train], [1.0 / 3.0, 2.0 / 3.0])
             rows.append(scored)
-            parts.append((
-                eta[scored], np.searchsorted(cuts, eta[scored]), chance, fold * (stratum.max() + 1) + stratum[scored],
-            ))  # fmt: skip
+            strata = fold * (stratum.max() + 1) + stratum[scored]
+            parts.append((eta[scored], np.searchsorted(cuts, eta[scored]), chance, strata, predictors[scored]))
         chosen = np.concatenate(rows)
-        eta, group, chance, strata = (np.concatenate(values) for values in zip(*parts, strict=True))
+        eta, group, chance, strata, predicted = (np.concatenate(values) for values in zip(*parts, strict=True))
         times = Dataset.from_arrays(np.zeros((len(chosen), 1)), every.y[chosen])
         times = replace(times, survival=replace(survival.take(chosen), stratum=strata.astype(np.int64)))
         weights = 1.0 / np.bincount(source[chosen])[source[chosen]]
         weights = weights if every.row_weights is None else weights * every.row_weights[chosen]
-        return cls(times, eta, group.astype(np.int64), chance, weights, moment)
+        return cls(times, eta, group.astype(np.int64), chance, weights, moment, source[chosen], predicted)
 
     @property
     def times(self) -> Survival:
@@ -210,7 +218,10 @@ class FittedHazards:
         return cls(named, names, check, units, float(means @ beta))
 
     def predict_survival(self, data: DataInfo, rows: Dataset, log_hazards: FloatArray, moment: float) -> FloatArray:
-        """Return the probabilities of new rows to survive a time; NaN in a stratum without training rows.
+        """Return the probabilities of new rows to survive a time.
+
+        A warning counts the rows with the value NaN, in strata that the training rows do not have or whose training
+        rows end before the time.
 
         Parameters
         ----------
@@ -225,10 +236,25 @@ class FittedHazards:
         """
         names = ["all rows"] * rows.n
         if data.strata is not None:
-            names = [f"{data.strata} {cell(label)}" for label in rows.aux[data.strata].tolist()]
+            names = [f"{data.strata} {cell(label)}" for label in split_missing(rows, data.strata)[0].tolist()]
         known = {name: baseline.find_survival(moment) for name, baseline in self.baselines.items()}
+        unknown = [name for name in names if name not in known], "which the training rows do not have"
+        ended = (
+            [name for name in names if math.isnan(known.get(name, 0.0))],
+            f"whose training rows end before {moment:g}",
+        )
+        for wrong, why in (unknown, ended):
+            if wrong:
+                strata = abbreviate_list(sorted(set(wrong)))
+                words = f"survival: NA for {several(len(wrong), 'row')} of a stratum ({strata}) {why}"
+                warnings.warn(words, SparseCVWarning, stacklevel=2)
         base = np.array([known.get(name, math.nan) for name in names])
         return np.asarray(base ** np.exp(log_hazards - self.mean))
+
+    @property
+    def last(self) -> float:
+        """Last time of the training rows."""
+        return max(baseline.last for baseline in self.baselines.values())
 
     @cached_property
     def doubtful_first(self) -> list[int]:
@@ -240,8 +266,10 @@ def _name_stratum(data: Dataset, stratum: int) -> str:
     """Return the column and the value of a stratum; its number if the data do not contain the column."""
     if data.survival is None or data.survival.stratum is None:
         return "all rows"
-    labels, row = data.aux.get(data.strata or ""), int(np.argmax(data.survival.stratum == stratum))
-    return f"{data.strata or 'stratum'} {cell(stratum + 1 if labels is None else labels.tolist()[row])}"
+    if data.strata is None or data.strata not in data.aux:
+        return f"{data.strata or 'stratum'} {stratum + 1}"
+    labels, row = split_missing(data, data.strata)[0], int(np.argmax(data.survival.stratum == stratum))
+    return f"{data.strata} {cell(labels.tolist()[row])}"
 
 
 def draw_risk_groups(record: Record, rows: HeldOutTimes, ax: Axes | None = None) -> Axes:
@@ -259,7 +287,24 @@ def draw_risk_groups(record: Record, rows: HeldOutTimes, ax: Axes | None = None)
         low, high = (np.concatenate([[1.0], ends, ends[-1:]]) for ends in (curve.low, curve.high))
         if curve.time.size:
             ax.fill_between(time, low, high, step="post", color=colour, alpha=0.18, linewidth=0)
-    return _finish_curves(ax, record, f"Kaplan-Meier curves of held-out rows{_estimate(record)}")
+    _write_numbers_at_risk(ax, rows)
+    title = f"Kaplan-Meier curves of held-out rows{_estimate(record)}"
+    ax = _finish_curves(ax, record, title, more_lines=len(RISK_GROUPS))
+    ax.set_xlabel(f"{ax.get_xlabel()}, and rows at risk of low, medium and high risk")
+    return ax
+
+
+def _write_numbers_at_risk(ax: Axes, rows: HeldOutTimes) -> None:
+    """Write the numbers of rows at risk in each risk group below the ticks of the time axis."""
+    last = float(rows.data.y.max())
+    ticks = np.array([tick for tick in ax.get_xticks() if 0.0 <= tick <= last])
+    lines = [[format_number(tick, 4) for tick in ticks.tolist()]]
+    for group in range(len(RISK_GROUPS)):
+        inside = np.flatnonzero(rows.group == group)
+        entry = None if rows.times.entry is None else rows.times.entry[inside]
+        at_risk = sum_at_risk(np.maximum(ticks, TINY), rows.data.y[inside], entry, rows.weights[inside])
+        lines.append([format_rows(float(count)) for count in at_risk])
+    ax.set_xticks(ticks, ["\n".join(cells) for cells in zip(*lines, strict=True)])
 
 
 def draw_survival_calibration(record: Record, rows: HeldOutTimes, ax: Axes | None = None) -> Axes:
@@ -316,12 +361,12 @@ def _draw_steps(
     ax.step([0.0, *time, end], [*values, values[-1]], where="post", color=colour, linewidth=1.6, label=label)
 
 
-def _finish_curves(ax: Axes, record: Record, title: str) -> Axes:
+def _finish_curves(ax: Axes, record: Record, title: str, more_lines: int = 0) -> Axes:
     """Label axes with survival functions."""
     ax.set(xlabel=figures.shorten_names([record.data.target])[0], ylabel="survival", ylim=(-0.02, 1.02))
     ax.set_xlim(0.0, None)
     figures.write_title(ax, title)
-    figures.draw_outer_legend(ax)
+    figures.draw_outer_legend(ax, more_lines)
     return ax
 
 

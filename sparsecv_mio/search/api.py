@@ -714,8 +714,9 @@ def solve(
     **keywords
         Options of reading a file or frame, as in :func:`~sparsecv_mio.data.readers.read_dataset`: `na`,
         `na_indicator`, `na_values`, `keep_default_na`, `encode`, `order`, `categories`, `dates`, `decimal`,
-        `thousands`, and of files `sep`, `comment`, `skip_lines`, `encoding`, `header`, `index_col`. Further options of
-        :func:`~sparsecv_mio.search.api.cross_validate`.
+        `thousands`, and of files `sep`, `comment`, `skip_lines`, `encoding`, `header`, `index_col`. `time` is another
+        name of `target`. With Cox loss and a frame, `y` may be the structured array of events and times that
+        scikit-survival uses. Further options of :func:`~sparsecv_mio.search.api.cross_validate`.
 
     Returns
     -------
@@ -740,6 +741,11 @@ def solve(
     ('proved', 7, 0.01)
     """
     settings: dict[str, Any] = dict(keywords)
+    if (outcome := settings.pop("y", None)) is not None:
+        given = [name for name in ("time", "event", "target") if name in settings or (name == "target" and target)]
+        if given:
+            raise BadInput(f"{given[0]}: y has the events and the times; leave out one of the two")
+        data, settings["event"], settings["time"] = find_implementation("join_times")(data, outcome)
     target = _choose_target(target, settings.pop("time", None))
     reading = {name: settings.pop(name) for name in OF_TABLES if name in settings}
     reading |= {name: value for name, value in (("features", features), ("drop", drop)) if value is not None}

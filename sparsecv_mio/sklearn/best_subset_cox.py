@@ -16,6 +16,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.certificate.concordance import assess_times
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.survival import Survival
+from sparsecv_mio.data.survival_columns import find_fields_of_times
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput, match_keyword
 from sparsecv_mio.problem.survival_curves import baseline_hazards
@@ -44,22 +45,12 @@ def split_times(y: Any) -> tuple[BoolArray, FloatArray]:
     >>> event.tolist(), time.tolist()
     ([True, False], [2.0, 5.0])
     """
-    array = np.asarray(y)
-    names = array.dtype.names or ()
-    flags = [name for name in names if array.dtype[name].kind == "b"]
-    numbers = [name for name in names if array.dtype[name].kind in "iuf"]
-    if array.ndim != 1 or len(flags) != 1 or len(numbers) != 1 or len(names) != 2:
-        if array.ndim == 1 and len(names) == 2 and len(numbers) == 2:
-            raise BadInput(f"y: neither of the fields {' and '.join(names)} is boolean; convert the events to bool")
-        raise BadInput(
-            "y is not a structured array of events and times; give np.array(list(zip(event, time)), "
-            "dtype=[('event', bool), ('time', float)]), or sksurv.util.Surv.from_arrays(event, time)"
-        )
-    return np.ascontiguousarray(array[flags[0]]), array[numbers[0]].astype(np.float64)
+    array, event, time = find_fields_of_times(y)
+    return np.ascontiguousarray(array[event]), array[time].astype(np.float64)
 
 
 class StepFunction:
-    """A step function, continuous from the right, like that of scikit-survival.
+    """A step function on an interval from 0, continuous from the right, like that of scikit-survival.
 
     Parameters
     ----------
@@ -69,19 +60,25 @@ class StepFunction:
         Values from these times on.
     before : float
         Value before the first step.
+    last : float
+        End of the interval: the last time of the rows of the fit.
 
     Examples
     --------
-    >>> StepFunction(np.array([1.0, 2.0]), np.array([0.9, 0.5]), 1.0)([0.5, 1.0, 3.0]).tolist()
+    >>> StepFunction(np.array([1.0, 2.0]), np.array([0.9, 0.5]), 1.0, 3.5)([0.5, 1.0, 3.0]).tolist()
     [1.0, 0.9, 0.5]
     """
 
-    def __init__(self, x: FloatArray, y: FloatArray, before: float) -> None:
-        self.x, self.y, self.before = x, y, before
+    def __init__(self, x: FloatArray, y: FloatArray, before: float, last: float) -> None:
+        self.x, self.y, self.before, self.domain = x, y, before, (0.0, last)
 
     def __call__(self, times: Any) -> FloatArray:
-        """Return the values at some times."""
-        place = np.searchsorted(self.x, np.asarray(times, dtype=np.float64), side="right")
+        """Return the values at some times; raise `BadInput` for a time outside `domain`."""
+        times = np.asarray(times, dtype=np.float64)
+        last = self.domain[1]
+        if not np.all((times >= 0.0) & (times <= last)):
+            raise BadInput(f"x: no row of the fit is observed outside 0 to {last:.12g}; give times in this interval")
+        place = np.searchsorted(self.x, times, side="right")
         return np.asarray(np.concatenate([[self.before], self.y])[place])
 
 
@@ -152,7 +149,7 @@ class SparseHazardModel(sparse_model.SparseEstimator):
         if return_array:
             return values
         functions = np.empty(len(values), dtype=object)
-        functions[:] = [StepFunction(self.unique_times_, row, before) for row in values]
+        functions[:] = [StepFunction(self.unique_times_, row, before, self._last) for row in values]
         return functions
 
     def score(self, X: Any, y: Any) -> float:
@@ -200,6 +197,7 @@ class SparseHazardModel(sparse_model.SparseEstimator):
         survival = data.survival
         assert survival is not None
         self.unique_times_, self.baseline_, self._level = np.unique(data.y[survival.is_event]), None, 0.0
+        self._last = float(data.y.max())
         if survival.stratum is not None or not getattr(self, "refit", True):
             return
         predictors = data.X @ self.coef_

@@ -115,8 +115,10 @@ class Grid:
         sizes = parse_taus(taus, shape[0], n_train, restrictions=restrictions, all_features=all_features)
         weights = parse_gammas(gammas, *shape, loss=loss)
         if not loss.is_quadratic and min(weights, default=1.0) == 0.0:
+            from sparsecv_mio.problem.cox import explain_infinite_fits  # other grids do not need this import
+
             raise BadInput(
-                f"gamma 0: not supported with loss {loss}, because coefficients without a penalty may be infinite; "
+                f"gamma 0: not supported with loss {loss}, because {explain_infinite_fits(dataset, loss)}; "
                 f"give positive values, such as {parse_gammas(None, *shape, loss=loss)[0]:.2g}"
             )
         return cls.of(weights, sizes, dataset.p, restrictions)

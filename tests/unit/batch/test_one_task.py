@@ -305,6 +305,8 @@ def test_survival_times(tmp_path: Path) -> None:
             total_partial_loss(both, slopes) - total_partial_loss(rows.train, slopes) for slopes in (beta, 0 * beta)
         ]
         assert numbers["test_error"] == pytest.approx(lost[0] / rows.test.survival.is_event.sum())
+        assert numbers["test_gain"] == pytest.approx((lost[1] - lost[0]) / rows.test.survival.is_event.sum())
+        assert numbers["gain"] == record.null_error - record.cv_error  # type: ignore[operator]
         assert numbers["test_r_squared"] == pytest.approx(1.0 - lost[0] / lost[1])
         assert numbers["test_concordance"] == assess_times(rows.test, rows.test.X @ beta).concordance > 0.6
         assert numbers["null_error"] == record.null_error and record.data.ties == task.settings["ties"].lower()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.loss_targets import check_training, prepare_for_loss
+from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.survival import Survival
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.targets import Loss, TargetColumns, Ties
@@ -39,7 +41,7 @@ def test_events_entry_times_and_strata() -> None:
     assert part.survival is not None and part.survival.is_event.tolist() == [True, False, True]
     assert len({rows.fingerprint, read().fingerprint, read(entry="begin").fingerprint, data().fingerprint}) == 4
     assert prepare_for_loss(rows, Loss.COX, columns=TargetColumns(event="died")) is rows
-    with pytest.raises(BadInput, match="'other' is given, but the data already have the events 'died'"):
+    with pytest.raises(BadInput, match="'other' is given, but the data already have died"):
         prepare_for_loss(rows, Loss.COX, columns=TargetColumns(event="other"))
 
 
@@ -60,8 +62,8 @@ def test_codes_of_events(event: str, values: list[Any]) -> None:
         (["TRUE", "FALSE"] * 3, 'has the values FALSE, TRUE; .* event="died=TRUE"'),
         ([0] * 6, "has no event, and its values are 0; give data with at least two events"),
         ([0, 1, 0, 0, 0, 0], "has one event, and its values are 0, 1; give data with at least two events"),
-        ([0, 1, np.nan, 0, 1, 1], "is empty in row 3; give a value, or remove the row"),
-        (["0", "1", "NA", "0", "1", "1"], "is empty in row 3; give a value, or remove the row"),
+        ([0, 1, np.nan, 0, 1, 1], 'is empty in row 3; give na="drop", or remove the row'),
+        (["0", "1", "NA", "0", "1", "1"], 'is empty in row 3; give na="drop", or remove the row'),
     ],
 )
 def test_events_that_are_not_guessed(values: list[Any], words: str) -> None:
@@ -81,7 +83,7 @@ def test_events_that_are_not_guessed(values: list[Any], words: str) -> None:
             {"entry": "late"},
             "entry: column 'late' is 9 in row 2; give a time before that of 'days' \\(3\\), or remove the row",
         ),
-        ({"strata": "holes"}, "strata: column 'holes' is empty in row 2; give a value"),
+        ({"strata": "holes"}, "strata: column 'holes' is empty in row 2; give na="),
         ({"entry": "died"}, "entry: column 'died' is that of option event too; give another column"),
         ({"strata": "person"}, "event: no other row is at risk at any event of column 'died', so the data determine"),
     ],
@@ -147,6 +149,56 @@ def test_times_that_are_text_or_missing() -> None:
         sc.solve(frame.assign(days=[1.0, np.nan, 3, 4, 5, 6]), time="days", loss="cox", event="died")
     with pytest.raises(BadInput, match="^time: 'days' is the target, but target 'x' is given too"):
         sc.solve(frame, target="x", time="days", loss="cox", event="died")
+
+
+def test_rows_without_an_outcome_are_dropped_and_counted(tmp_path: Path) -> None:
+    rows = [
+        "1,3,1,0,a",
+        "2,4,,0,a",
+        "3,5,1,1,",
+        "4,,1,0,b",
+        "5,2,0,,b",
+        "6,6,9,0,b",
+        "7,7,1,0,a",
+        ",8,0,0,b",
+        "9,9,1,0,b",
+    ]
+    file = tmp_path / "d.csv"
+    file.write_text("\n".join(["x,days,died,start,site", *rows]) + "\n")
+    how = {"event": "died=1", "entry": "start", "strata": "site", "na_values": ["died=9"]}
+    kept = read_dataset(file, "days", na="drop", **how)
+    assert kept.places.tolist() == [0, 6, 8] and kept.reading is not None and kept.reading.left_out == 6
+    assert kept.reading.notes[-1] == "4 rows with a missing outcome dropped ('died': 2, 'start': 1, 'site': 1)"
+    assert kept.survival is not None and kept.survival.is_event.all() and kept.event == "died=1"
+    assert read_dataset(pd.read_csv(file), "days", na="drop", **how).fingerprint == kept.fingerprint
+    with pytest.raises(BadInput, match="^event: column 'died' is empty in row 1; give na=\"drop\", or remove the row"):
+        read_dataset(pd.DataFrame({"x": [1.0, 2.0], "days": [1.0, 2.0], "died": [None, 1.0]}), "days", event="died")
+
+
+def test_the_data_and_folds_of_a_record_are_read_again(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    frame = frame.assign(days=rng.integers(1, 60, 60), status=rng.integers(1, 3, 60))
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    how = {"event": "status=2", "ties": "breslow"}
+    record = sc.solve(frame, time="days", loss="cox", gammas=[0.3], taus=[1], folds=4, **how)  # type: ignore[arg-type]
+    data = sc.read_dataset(tmp_path / "d.csv", "days", **how)
+    plan = sc.make_folds(record.folds.spec, data, record.folds.seed or 0)
+    assert data.fingerprint == record.data.fingerprint and sc.verify(record, data, folds=plan).ok
+    assert sc.solve(data, loss="cox", gammas=[0.3], taus=[1], folds=4).cv_error == record.cv_error
+    with pytest.raises(BadInput, match="event: 'status=1' is given, but the data already have status=2"):
+        sc.solve(data, loss="cox", event="status=1")
+
+
+def test_times_in_words_and_no_time(tmp_path: Path) -> None:
+    file = tmp_path / "d.csv"
+    file.write_text("x,days,died\n1,306 days,1\n2,1 days,0\n3,12 days,1\n")
+    note = "column 'days': durations such as '306 days' are read as numbers of days"
+    assert note in read_dataset(file, "days", event="died").reading.notes  # type: ignore[union-attr]
+    with pytest.raises(BadInput, match="^time: no column is given; name the column of the survival times by time=NAME"):
+        sc.solve(pd.read_csv(file), loss="cox", event="died")
+    with pytest.raises(BadInput, match="^time: no column is given; name the column of the survival times$"):
+        sc.solve(str(file), loss="cox", event="died")
 
 
 def test_folds_split_the_events_evenly_and_train_on_some() -> None:

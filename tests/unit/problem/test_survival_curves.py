@@ -85,6 +85,14 @@ def test_baselines_and_residuals_are_those_of_statsmodels(strata: bool) -> None:
     assert residuals == pytest.approx(fit.schoenfeld_residuals[events], abs=1e-9)
 
 
+def test_nothing_is_known_after_the_last_time_of_a_stratum() -> None:
+    data = drawn(7, strata=True)
+    assert data.survival is not None and data.survival.stratum is not None
+    for stratum, baseline in baseline_hazards(data, np.arange(data.n), data.X[:, 0]).items():
+        last = data.y[data.survival.stratum == stratum].max()
+        assert 0.0 < baseline.find_survival(last) < 1.0 and np.isnan(baseline.find_survival(1.001 * last))
+
+
 @pytest.mark.parametrize("ties", list(Ties))
 def test_residuals_add_up_to_the_slope(ties: Ties) -> None:
     data, beta = drawn(5, entry=True, strata=True, ties=ties), np.array([0.3, -0.2, 0.5])

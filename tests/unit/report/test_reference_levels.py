@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from command_lines import changed
 from matplotlib.figure import Figure
@@ -64,6 +65,27 @@ def test_deviations_sum_to_zero_by_the_weights_of_the_penalty() -> None:
     total = sum((share * (1.0 - share))[given.names.index(name)] * record.coefficients[name] for name in columns)
     assert total == pytest.approx(0.0, abs=1e-9)
     assert "with p the weighted share of the rows that have the level" in factor_lines(record)[0]
+
+
+def test_hazard_ratios_of_levels_state_with_what_they_compare() -> None:
+    rng = np.random.default_rng(9)
+    frame = pd.DataFrame({"x": rng.normal(size=60), "city": rng.choice(["B", "O", "T"], 60)})
+    frame = frame.assign(years=rng.exponential(size=60).round(3) + 0.1, dead=(rng.uniform(size=60) < 0.8) * 1)
+    how = {"time": "years", "event": "dead", "loss": "cox", "gammas": [0.3], "folds": 4, "encode": "onehot"}
+    records = [
+        sc.solve(frame, **how, **more)  # type: ignore[arg-type]
+        for more in (
+            {"taus": [2], "count": "factors"},
+            {"taus": [4], "count": "columns"}, {"taus": [1], "count": "columns", "force_in": ["city=B"]},
+        )
+    ]  # fmt: skip
+    columns = {"city=B": ("city=B", "city=O", "city=T")}
+    records.append(with_reference(records[0], columns))
+    whole, single, part, against_b = map(factor_lines, records)
+    mean = "coefficients and hazard ratios of city compare each level with the mean of all levels"
+    assert mean in whole[0] and mean in single[0] and "--reference city=B --count factors" in single[0]
+    assert "differences from city=B, with the hazard ratio 1;" in against_b[0]
+    assert "of city=B compare with the levels of city that are not in the model" in part[0]
 
 
 def test_coefficients_at_a_bound_are_named() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,14 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.loss_targets import prepare_for_loss
+from sparsecv_mio.data.survival import Survival
 from sparsecv_mio.data.survival_columns import collect_survival_warnings
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.cox_objective import Terms
+from sparsecv_mio.problem.survival_curves import find_median_follow_up
 from sparsecv_mio.report.record_plots import draw_panel, figure_of
 from sparsecv_mio.report.record_report import report_text
-from sparsecv_mio.report.record_words import NULL_IS_BETTER
+from sparsecv_mio.report.record_words import NULL_IS_BETTER, event_lines
 from sparsecv_mio.targets import Loss, TargetColumns
 
 
@@ -108,6 +111,28 @@ def test_errors_of_new_rows_are_their_own_likelihood(predicted: Reader) -> None:
     assert "concordance 0." in told and f"CV error {study().cv_error:.6g}" in told
 
 
+def test_survival_at_a_time_is_known_for_observed_times_and_strata(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = "r.json", "train.csv", "new.csv"
+    record, train, new = (str(tmp_path / name) for name in names)
+    frame = drawn()
+    solve(frame, STUDY, strata="site").write_record(record)
+    frame.to_csv(train, index=False)
+    is_other = np.arange(60) % 2 == 1
+    frame.assign(site=np.where(is_other, "elsewhere", frame["site"])).to_csv(new, index=False)
+    last = frame.groupby("site")["years"].max().sort_values()
+    told = {}
+    for time in (0.9 * last.iloc[0], 0.5 * last.iloc[0] + 0.5 * last.iloc[1], 1.1 * last.iloc[-1], -1.0):
+        code = run(["predict", record, new, "--at", str(time), "--train", train])
+        told[code] = [*told.get(code, []), capsys.readouterr()]
+    known, ended = told[0]
+    words = "survival: NA for 30 rows of a stratum (site elsewhere) which the training rows do not have"
+    assert words in known.err and known.out.count(",NA") == 30 and "end before" not in known.err
+    assert words in ended.err and f"(site {last.index[0]}) whose training rows end before" in ended.err
+    assert f"give a number of at most {last.iloc[-1]:g}" in told[2][0].err and "of at least 0" in told[2][1].err
+
+
 def test_whole_strata_that_are_held_out_have_no_calibration() -> None:
     frame = drawn()
     record = solve(frame, STUDY, strata="site", folds="groups:site")
@@ -160,6 +185,45 @@ def test_nested_errors_are_compared_by_gains() -> None:
     assert report.ok, report.failures
 
 
+def test_a_paper_names_only_measures_that_it_has() -> None:
+    frame = drawn()
+    record = solve(frame, STUDY, folds=[(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))])
+    assert "Harrell" not in report_text(record, "md", "r.json", data_of(record, frame), "d.csv", "publication")
+
+
+def test_events_per_coefficient_follow_up_and_rows_at_risk() -> None:
+    data = adapt_to_record_loss(study(), data_of(study(), drawn()))
+    n_events, n_terms = int(drawn()["dead"].sum()), len(study().coefficients)
+    line = event_lines(study(), data)[0]
+    assert f"{n_events / n_terms:.1f} events per coefficient of the model; median follow-up " in line
+    half = Dataset.from_arrays(np.arange(4.0)[:, None], [1.0, 2.0, 3.0, 4.0])
+    half = replace(half, survival=Survival(np.array([True, False, False, True])))
+    assert find_median_follow_up(half) == 3.0
+    (axes,) = draw_panel(study(), "risk-groups", data).axes
+    labels = [tick.get_text().split("\n") for tick in axes.get_xticklabels()]
+    assert labels[0][0] == "0" and sum(map(int, labels[0][1:])) == 60
+    assert int(labels[1][1]) < int(labels[0][1])
+
+
+def test_models_of_a_path_have_no_intercept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drawn().to_csv(tmp_path / "d.csv", index=False)
+    how = ["--time", "years", "--event", "dead", "--loss", "cox", "--features", "a,b", "--gamma", "0.3", "--tau", "0:1"]
+    assert run(["path", str(tmp_path / "d.csv"), *how]) == 0
+    shown = capsys.readouterr().out
+    assert "no features" in shown and "   0  +" not in shown and "   0  -" not in shown
+
+
+def test_a_negative_gain_is_called_worse_than_no_features() -> None:
+    frame = drawn(40).assign(a=np.random.default_rng(5).normal(size=40), c=np.random.default_rng(6).normal(size=40))
+    frame = frame.assign(dead=(np.arange(40) % 4 == 0) * 1)
+    record = solve(frame, STUDY, gammas=[0.001], taus=[3], nested=4)
+    assert record.nested is not None and record.nested.error > (record.nested.null_error or 0.0)
+    for kind in ("html", "md"):
+        assert "worse than no features: gain -" in report_text(record, kind, "r.json", data_of(record, frame), "d.csv")
+    paper = report_text(record, "md", "r.json", data_of(record, frame), "d.csv", "publication")
+    assert "the procedure predicts worse than the model without features: the gain" in paper
+
+
 def test_the_standard_error_of_the_gain_is_that_of_paired_folds() -> None:
     record, data = study(), adapt_to_record_loss(study(), data_of(study(), drawn()))
     assert record.gain_error is not None and record.own_row is not None
@@ -200,6 +264,11 @@ def test_doubtful_data_are_reported() -> None:
     half["person"] = np.arange(120) // 2
     assert "60 rows begin when the row before them ends" in warnings_of(half, entry="start")[0]
     assert warnings_of(half, "groups:person:5", entry="start") == []
+    assert warnings_of(half.assign(person=np.arange(120)), "groups:person:5", entry="start") == []
+    other = frame.assign(dead=np.where(np.arange(60) % 9 == 2, 2, frame["dead"]))
+    counts = other.loc[other["dead"] != 1, "dead"].value_counts()
+    (note,) = warnings_of(other, event="dead=1")
+    assert f"count as censored (0: {counts[0]} rows, 2: {counts[2]} rows)" in note and "competing risk" in note
 
 
 def test_the_texts_of_a_paper_state_events_ties_and_strata() -> None:
@@ -207,10 +276,12 @@ def test_the_texts_of_a_paper_state_events_ties_and_strata() -> None:
     text = report_text(record, "md", "r.json", data_of(record, drawn()), "d.csv", "publication")
     n_events = drawn()["dead"].sum()
     for words in (
-        f"{n_events} rows had an event (dead; {n_events / 3:.1f} events per candidate term), and {60 - n_events} rows",
+        f"{n_events} rows had an event (dead; {n_events / 3:.1f} events per candidate term, "
+        f"{n_events / len(record.coefficients):.1f} per coefficient of the chosen model), and {60 - n_events} rows",
         "Each stratum of site had its own baseline hazard.", "method of Breslow (Breslow 1974)", "; Cox 1972;",
         "(Verweij and van Houwelingen 1993)", "gain over it per event", "Harrell's concordance 0.",
-        "smallest p-value of the check of proportional hazards", "the survival time years",
+        "smallest p-value of the check of proportional hazards", "the survival time (years)",
+        "median follow-up ",
     ):  # fmt: skip
         assert words in text, words
     assert "intercept" not in text

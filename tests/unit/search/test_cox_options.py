@@ -154,3 +154,28 @@ def test_more_columns_than_rows() -> None:
     rows["days"], rows["dead"] = np.arange(24.0) + 1.0, (np.arange(24) % 3 > 0) * 1
     record = sc.solve(rows, time="days", loss="cox", event="dead", folds="3", gammas=[1.0], taus=[0, 1])
     assert record.status == "proved" and sc.verify(record, rows).ok
+
+
+def test_gamma_0_names_a_column_that_orders_all_events() -> None:
+    for name, column in (("other", frame()["a"]), ("order", -frame()["days"])):
+        words = "has no maximum if a combination of columns orders all events"
+        words += {"other": "; give", "order": ", as 'order'; give"}[name]
+        with pytest.raises(BadInput, match=words):
+            sc.solve(frame().assign(**{name: column}), time="days", loss="cox", event="dead", gammas=0.0)
+
+
+def test_a_structured_array_of_events_and_times() -> None:
+    given, X = frame(), frame()[["a", "b", "c"]]
+    y = np.array(list(zip(given["dead"] == 1, given["days"], strict=True)), dtype=[("died", bool), ("time", float)])
+    how: dict[str, Any] = {"loss": "cox", "gammas": 0.1, "taus": 1, "folds": "3"}
+    record = sc.solve(X, y=y, **how)
+    assert record.cv_error == solve().cv_error and (record.data.target, record.data.event) == ("time", "died")
+    for table, wrong, words in (
+        (X, {"y": y[1:]}, "y: has 39 rows, but the data have 40"), (X, {"y": y["time"]}, "y is not a structured array"),
+        (X, {"y": y, "event": "a"}, "event: y has the events"),
+        (X, {"y": y, "target": "a"}, "target: y has the events"),
+        (X.assign(died=1.0), {"y": y}, "y: its field 'died' is a column of the data too"),
+        (X.to_numpy(), {"y": y}, "y: requires a table of features"),
+    ):  # fmt: skip
+        with pytest.raises(BadInput, match=words):
+            sc.solve(table, **how, **wrong)

@@ -63,6 +63,15 @@ def test_a_path_its_predictions_and_a_copy() -> None:
     assert pickle.loads(pickle.dumps(model)).predict(X) == pytest.approx(model.predict(X))
 
 
+def test_survival_functions_end_at_the_last_time() -> None:
+    X, y = drawn()
+    (survival,) = BestSubsetCox(2, gamma=0.1).fit(X, y).predict_survival_function(X[:1])
+    assert survival.domain == (0.0, y["time"].max()) and np.isfinite(survival([0.0, y["time"].max()])).all()
+    for times in (-0.1, [0.1, 1.001 * y["time"].max()], np.nan):
+        with pytest.raises(BadInput, match="no row of the fit is observed outside 0 to "):
+            survival(times)
+
+
 def test_the_search_and_its_record() -> None:
     X, y = drawn()
     model = BestSubsetCoxCV(gammas=[0.1, 1.0], cv=3).fit(X, y, strata=np.arange(60) % 2)
