@@ -745,6 +745,9 @@ def class_words(classes: Classes, mark: str, null_name: str) -> str:
     return ", ".join(filter(None, accuracies))
 
 
+GAIN_RTOL = 1e-12  # share of the null error, up to which a gain is a rounding error: the model has no features
+
+
 def gain_in_words(error: float, null: float, mark: str = "", spread: float | None = None) -> str:
     """Return how much smaller a partial likelihood per event is than that of the model without features.
 
@@ -760,7 +763,7 @@ def gain_in_words(error: float, null: float, mark: str = "", spread: float | Non
     share = format_share(1.0 - error / null) if math.isfinite(error) and null > 0.0 else "?"
     gain = format_gain(error, null, mark, spread)
     words = f"gain {gain} per event over the model without features, {format_number(null)}"
-    if error > null > 0.0:
+    if error - null > GAIN_RTOL * null > 0.0:
         return f"worse than no features: {words}"
     return f"{words}; share of the deviance explained {mark}{share}"
 
@@ -770,9 +773,11 @@ def format_gain(error: float, null: float, mark: str = "", spread: float | None 
 
     Examples
     --------
-    >>> format_gain(5.108, 5.177, "~", 0.0441)
-    '~0.0690 (standard error ~0.044)'
+    >>> format_gain(5.108, 5.177, "~", 0.0441), format_gain(5.177 + 1e-15, 5.177, "", 2e-15)
+    ('~0.0690 (standard error ~0.044)', '0')
     """
+    if math.isfinite(error) and abs(null - error) <= GAIN_RTOL * null:
+        return f"{mark}0"
     gain = format_with_zeros(null - error, 3) if math.isfinite(error) and null > 0.0 else "?"
     return f"{mark}{gain}" + ("" if spread is None else f" (standard error {mark}{format_number(spread, 2)})")
 

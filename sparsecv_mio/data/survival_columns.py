@@ -260,6 +260,41 @@ def check_events_of_folds(survival: Survival, folds: FoldPlan) -> None:
         raise BadInput("folds: no scored row is an event; give other folds")
 
 
+MOST_COMPARISONS = 200_000_000  # values of risk sets, up to which the columns that order all events are found
+
+
+def find_ordering_columns(survival: Survival, time: FloatArray, columns: Mapping[str, FloatArray]) -> list[str]:
+    """Return the columns of which each alone orders all events, so that its coefficient has no finite optimum.
+
+    At each event, such a column has its maximum over the risk set in the row of the event, or at each its minimum.
+
+    Parameters
+    ----------
+    survival : Survival
+        Events, entry times and strata of the rows.
+    time : (n,) array
+        Times of the rows.
+    columns : mapping of str to (n,) array
+        Columns by name. With very many values, no column is returned.
+    """
+    events, n = np.flatnonzero(survival.is_event), len(time)
+    if len(events) * n * len(columns) > MOST_COMPARISONS or not columns:
+        return []
+    stratum = np.zeros(n) if survival.stratum is None else survival.stratum
+    entry = np.full(n, -np.inf) if survival.entry is None else survival.entry
+    X = np.column_stack([*columns.values()])
+    is_largest, is_smallest, varies = (np.full(X.shape[1], start) for start in (True, True, False))
+    for row in events.tolist():
+        at_risk = X[(time >= time[row]) & (entry < time[row]) & (stratum == stratum[row])]
+        low, high = at_risk.min(axis=0), at_risk.max(axis=0)
+        is_largest &= X[row] == high
+        is_smallest &= X[row] == low
+        varies |= low < high
+        if not np.any(is_largest | is_smallest):
+            break
+    return [name for name, found in zip(columns, (is_largest | is_smallest) & varies, strict=True) if found]
+
+
 MANY_EVENTS = 2.0  # events per stratum on average, below which strata are like matched sets
 
 
@@ -291,13 +326,16 @@ def collect_survival_warnings(data: Dataset, folds: FoldPlan, columns: Mapping[s
         notes.append(f"event: {empty} of {folds.k} folds have none of the {is_event.sum()} events; give fewer folds")
     notes += _describe_other_codes(data, survival)
     notes += [*_describe_split_strata(data, survival, folds), *_describe_split_persons(data, survival, folds)]
+    ordering = find_ordering_columns(survival, data.y, columns)
     for name, column in columns.items():
         events, censored = column[is_event], column[~is_event]
         if censored.size and (events.min() > censored.max() or events.max() < censored.min()):
-            notes.append(
-                f"feature {name!r} separates all events from the censored rows, so it may be a copy of the outcome; "
-                "drop it if it is not known at the start of the time"
-            )
+            fault = "separates all events from the censored rows, so it may be a copy of the outcome"
+        elif name in ordering:
+            fault = "orders all events, so it may be a copy of the time"
+        else:
+            continue
+        notes.append(f"feature {name!r} {fault}; drop it if it is not known at the start of the time")
     return notes
 
 
@@ -317,17 +355,25 @@ def _describe_other_codes(data: Dataset, survival: Survival) -> list[str]:
 
 
 def _describe_split_strata(data: Dataset, survival: Survival, folds: FoldPlan) -> list[str]:
-    """Return a warning if folds split strata of few events, such as matched sets."""
+    """Return warnings if strata have no event, or if folds split strata of few events, such as matched sets."""
     if survival.stratum is None:
         return []
+    notes, counts = list[str](), np.bincount(survival.stratum, survival.is_event)
+    if idle := int((counts == 0.0).sum()):
+        n_rows = int((counts[survival.stratum] == 0.0).sum())
+        notes.append(
+            f"strata: {idle} of the {survival.n_strata} strata of {data.strata!r} have no event; their "
+            f"{several(n_rows, 'row')} are in no risk set and do not affect hazard ratios"
+        )
     labels, n_events, n_strata = folds.scoring_folds, int(survival.is_event.sum()), survival.n_strata
     n_split = len(np.unique(survival.stratum[labels != labels[survival.first_of_stratum]]))
     if not n_split or n_events >= MANY_EVENTS * n_strata:
-        return []
+        return notes
     return [
+        *notes,
         f"strata: the folds split {n_split} of the {n_strata} strata of {data.strata!r}, which have "
         f"{n_events / n_strata:.1f} events on average; to hold out whole strata, as for matched sets, give --folds "
-        f"groups:{data.strata}:{min(10, n_strata)}"
+        f"groups:{data.strata}:{min(10, n_strata)}",
     ]
 
 

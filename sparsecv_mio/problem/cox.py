@@ -27,6 +27,7 @@ from sparsecv_mio.arrays import FINE, LONG, BoolArray, FloatArray, IntArray, Lon
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.data.survival_columns import find_ordering_columns
 from sparsecv_mio.digits import abbreviate_list
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.risk_sets import RiskSets, make_risk_sets, sum_blocks, sum_paths
@@ -500,36 +501,6 @@ def check_cox_optimum_exists(data: StandardData, folds: FoldPlan | None = None) 
             )
 
 
-MOST_COMPARISONS = 200_000_000  # values of risk sets, up to which the columns that order all events are found
-
-
-def find_ordering_columns(dataset: Dataset) -> list[str]:
-    """Return the columns of which each alone orders all events, so that its coefficient has no finite optimum.
-
-    At each event, such a column has its maximum over the risk set in the row of the event, or at each its minimum.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Data with survival times; with very large data, no column is returned.
-    """
-    survival, X, y = dataset.survival, dataset.X, dataset.y
-    assert survival is not None
-    events = np.flatnonzero(survival.is_event)
-    if len(events) * X.size > MOST_COMPARISONS:
-        return []
-    stratum = np.zeros(dataset.n) if survival.stratum is None else survival.stratum
-    entry = np.full(dataset.n, -np.inf) if survival.entry is None else survival.entry
-    is_largest, is_smallest, varies = np.ones(X.shape[1], bool), np.ones(X.shape[1], bool), np.zeros(X.shape[1], bool)
-    for row in events.tolist():
-        at_risk = X[(y >= y[row]) & (entry < y[row]) & (stratum == stratum[row])]
-        low, high = at_risk.min(axis=0), at_risk.max(axis=0)
-        is_largest &= X[row] == high
-        is_smallest &= X[row] == low
-        varies |= low < high
-    return [dataset.names[j] for j in np.flatnonzero((is_largest | is_smallest) & varies)]
-
-
 def explain_infinite_fits(dataset: Dataset, loss: Loss) -> str:
     """Return why fits without a ridge penalty may have no finite coefficients.
 
@@ -542,7 +513,8 @@ def explain_infinite_fits(dataset: Dataset, loss: Loss) -> str:
     """
     if not loss.target.has_times:
         return f"the likelihood has no maximum if columns separate {loss.target.separated}"
-    names = find_ordering_columns(dataset)
+    assert dataset.survival is not None
+    names = find_ordering_columns(dataset.survival, dataset.y, dict(zip(dataset.names, dataset.X.T, strict=True)))
     which = f", as {abbreviate_list(list(map(repr, names)))}" if names else ""
     return f"the partial likelihood has no maximum if a combination of columns orders all events{which}"
 

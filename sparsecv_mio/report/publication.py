@@ -509,8 +509,9 @@ def _list_measures(record: Record, data: Dataset | None) -> list[str]:
     if record.wording.is_sum_over_rows or record.null_error is None:
         measures |= shares | {f"{record.null_name} of these rows": record.null_error}
     else:
-        measures |= {record.null_name: record.null_error, "gain over it per event": record.null_error - record.cv_error}
-        measures |= {"standard error of the gain": record.gain_error, **shares}
+        gain, is_null = record.null_error - record.cv_error, not record.coefficients
+        measures |= {record.null_name: record.null_error, "gain over it per event": 0.0 if is_null else gain}
+        measures |= {} if is_null else {"standard error of the gain": record.gain_error, **shares}
         with suppress(BadInput):  # folds from Python
             concordance = None if data is None else HeldOutTimes.from_record(record, data).concordance.concordance
             measures |= {CONCORDANCE: concordance}

@@ -224,6 +224,11 @@ def test_a_negative_gain_is_called_worse_than_no_features() -> None:
     assert "the procedure predicts worse than the model without features: the gain" in paper
 
 
+def test_the_model_without_features_has_no_gain() -> None:
+    record = solve(drawn(), STUDY, taus=[0])
+    assert record.accuracy_line().startswith("gain 0 per event over the model without features")
+
+
 def test_the_standard_error_of_the_gain_is_that_of_paired_folds() -> None:
     record, data = study(), adapt_to_record_loss(study(), data_of(study(), drawn()))
     assert record.gain_error is not None and record.own_row is not None
@@ -255,6 +260,7 @@ def test_doubtful_data_are_reported() -> None:
     few = frame.assign(dead=(np.arange(60) < 3) * 1)
     assert "of 10 folds have none of the 3 events" in warnings_of(few, "10")[0]
     assert warnings_of(few, "loo") == []
+    assert "feature 'b' orders all events" in warnings_of(frame.assign(b=-2.0 * frame["years"]))[0]
     assert "feature 'b' separates all events" in warnings_of(frame.assign(b=frame["dead"] + 0.1))[0]
     half = pd.concat([frame.assign(start=0.0, years=frame["years"] + 1.0, dead=0)] * 2).sort_index(kind="stable")
     second = np.arange(120) % 2 == 1
@@ -264,6 +270,8 @@ def test_doubtful_data_are_reported() -> None:
     half["person"] = np.arange(120) // 2
     assert "60 rows begin when the row before them ends" in warnings_of(half, entry="start")[0]
     assert warnings_of(half, "groups:person:5", entry="start") == []
+    idle = warnings_of(frame.assign(dead=np.where(frame["site"] == frame["site"][0], 0, frame["dead"])), strata="site")
+    assert "1 of the " in idle[0] and "have no event; their " in idle[0] and "are in no risk set" in idle[0]
     assert warnings_of(half.assign(person=np.arange(120)), "groups:person:5", entry="start") == []
     other = frame.assign(dead=np.where(np.arange(60) % 9 == 2, 2, frame["dead"]))
     counts = other.loc[other["dead"] != 1, "dead"].value_counts()
