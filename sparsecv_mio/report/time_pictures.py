@@ -380,7 +380,7 @@ def describe_held_out_times(rows: HeldOutTimes) -> list[Block]:
     if not points:
         return [describe_concordance(rows), Sentences((WHOLE_STRATA,))]
     caption = f"Calibration of held-out rows at the median event time, {format_number(rows.moment, 4)}, in groups of "
-    caption += "similar predictions: survival predicted and by Kaplan-Meier with 95% limits. It is not certified."
+    caption += "similar predictions: predicted survival, and Kaplan-Meier estimates with 95% limits (not certified)."
     lines = [(format_rows(point.rows), *(_share(part) for part in point[1:])) for point in points]
     heads = ("rows", "mean predicted survival", "observed survival", "95% from", "to")
     return [describe_concordance(rows), report_table(caption, heads, lines)]
@@ -390,7 +390,7 @@ def describe_concordance(rows: HeldOutTimes) -> ReportTable:
     """Return the table on the concordance of held-out rows."""
     found = rows.concordance
     words = "Harrell's concordance of held-out rows: pairs are compared within a fold and a stratum only, because the "
-    words += "models of different folds have different baselines. It is not certified, since it depends on ranks only."
+    words += "models of different folds have different baselines. Concordance is not certified: it only uses ranks."
     value = "undefined: no two rows of a fold can be compared" if math.isnan(found.concordance) else ""
     measure = ("concordance", value or f"{found.concordance:.4f}"), ("pairs compared", f"{found.pairs:,.0f}")
     return report_table(words, ("measure", "value"), measure, words=1)
