@@ -710,7 +710,13 @@ def _doubts(column: RawColumn, numbers: FloatArray) -> tuple[list[str], bool]:
 def _note_copies(
     columns: Sequence[RawColumn], facts: Mapping[str, ColumnFacts], goal: RawColumn | None
 ) -> None:  # fmt: skip
-    """Add notes on columns that repeat or nearly repeat an earlier one; copies of columns that are kept are dropped."""
+    """Add notes on columns that repeat or nearly repeat an earlier one.
+
+    Copies of columns that are kept are dropped, and so are copies of the target, the last column.
+    """
+    if goal is not None:
+        target = _number_classes(goal)
+        columns, goal = [target if column is goal else column for column in columns], target
     plain = [column for column in columns if not column.texts and np.isfinite(column.numbers).any()]
     if not 1 < len(plain) <= MOST_CORRELATED:
         return
@@ -724,11 +730,24 @@ def _note_copies(
             name, correlation = plain[i].name, float(row[i])
             is_near, numbers = correlation >= ROUNDED_COPIES, (plain[i].numbers[is_full], column.numbers[is_full])
             copied = _describe_copy(*numbers, name) if is_near else ""
-            is_copy, above = bool(copied), "above " if correlation > NEAR_COPIES else ""
+            above = "above " if correlation > NEAR_COPIES else ""
             correlated = f"correlation {above}{min(correlation, NEAR_COPIES):.3f} with {name!r}"
+            is_drop = bool(copied) and is_full.sum() >= DEFAULT_FOLDS
+            if is_drop and column is goal:
+                copied = f"{_describe_copy(*numbers[::-1], goal.name)}, the target"
+                facts[name].notes, facts[name].drop = [*facts[name].notes, copied], True
+                continue
             fact.notes = [*fact.notes, copied or correlated]
-            is_kept = not facts[name].drop and is_full.sum() >= DEFAULT_FOLDS
-            fact.drop |= is_copy and is_kept and column is not goal
+            fact.drop |= is_drop and not facts[name].drop
+
+
+def _number_classes(target: RawColumn) -> RawColumn:
+    """Return a target of two text values as numbers 0 and 1, and any other target unchanged."""
+    levels = target.levels() if target.has_text_values and not target.has_empty else ()
+    if len(levels) != 2:
+        return target
+    numbers = np.array([float(target.texts.get(row) == levels[1]) for row in range(len(target.numbers))])
+    return RawColumn(target.name, numbers, target.empty)
 
 
 def _describe_copy(first: FloatArray, second: FloatArray, name: str) -> str:
@@ -821,7 +840,7 @@ def collect_answer_warnings(
     notes += [*_describe_numbers_of_subjects(data, folds), *_describe_row_numbers(data)]
     notes += [_describe_exposures(data), _describe_unsorted_dates(data, folds)]
     columns = {name: data.X[:, data.names.index(name)] for name in coefficients}
-    notes += collect_survival_warnings(data, folds, columns)
+    notes += [*collect_survival_warnings(data, folds, columns), *_describe_target_copies(data, columns)]
     if data.classes is not None and columns:
         scores = intercept + np.column_stack(list(columns.values())) @ list(coefficients.values())
         if float(np.min(scores[data.y > 0.0])) > float(np.max(scores[data.y <= 0.0])):
@@ -832,6 +851,22 @@ def collect_answer_warnings(
             columns = {}
     notes += [_describe_pure_level(data, name, column) for name, column in columns.items()]
     return tuple(filter(None, notes))
+
+
+def _describe_target_copies(data: Dataset, columns: Mapping[str, FloatArray]) -> list[str]:
+    """Return a warning for each column that repeats the target, in its units or others."""
+    if data.n < DEFAULT_FOLDS:
+        return []
+    notes = []
+    for name, column in columns.items():
+        x, y = _directions(np.array([column, data.y]))
+        copied = _describe_copy(column, data.y, data.target) if abs(float(x @ y)) >= ROUNDED_COPIES else ""
+        if copied:
+            notes.append(
+                f"feature {name!r} is {copied}, the target; give --drop {quote_names([name])} if it is not known "
+                "before the target"
+            )
+    return notes
 
 
 def _describe_unsorted_dates(data: Dataset, folds: FoldPlan) -> str:

@@ -225,6 +225,24 @@ def answer_notes(data: Dataset, folds: str = "5", **coefficients: float) -> tupl
     return collect_answer_warnings(data, make_folds(folds, data), coefficients, 0.0)
 
 
+@pytest.mark.parametrize("kind", ["squared", "classes", "counts"])
+def test_copies_of_the_target_are_named_and_dropped(kind: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    x, noise = rng.normal(size=(2, 40))
+    y = {"squared": x + 0.1 * noise, "classes": (x > 0.0) * 1.0, "counts": rng.poisson(np.exp(x)) * 1.0}[kind]
+    columns = {"x": x, "in euros": 3.0 - 0.92 * y, "near": y + 0.1 * noise, "y": y}
+    frame = pd.DataFrame(columns | ({"y": np.where(y > 0.0, "ill", "healthy")} if kind == "classes" else {}))
+    frame.to_csv(tmp_path / "leak.csv", index=False)
+    found = inspect_file(tmp_path / "leak.csv", "y", Reading(), None)
+    note = "a copy of 'y' in other units, the target"
+    assert note in {facts.name: facts.notes for facts in found.columns}["in euros"]
+    assert "--drop 'in euros'" in found.options and found.p == 2
+    data = Dataset.from_arrays(frame.iloc[:, :3], y)
+    data = {"squared": lambda same: same, "classes": as_two_classes, "counts": as_counts}[kind](data)
+    (warning,) = [text for text in answer_notes(data, **{"in euros": 1.0, "near": 0.1}) if "copy" in text]
+    assert warning == f"feature 'in euros' is {note}; give --drop 'in euros' if it is not known before the target"
+
+
 def test_separated_classes_are_named() -> None:
     x = np.arange(-10.0, 10.0) + 0.5
     data = as_two_classes(Dataset.from_arrays(x[:, None], np.where(x > 0.0, 1.0, 0.0)))
@@ -253,10 +271,10 @@ def test_copies_of_rows_are_named_where_folds_are_random() -> None:
     X = np.random.default_rng(2).normal(size=(30, 2))
     twice = Dataset.from_arrays(np.vstack((X, X[:10])), np.concatenate((X[:, 0], X[:10, 0])))
     for folds in ("5", "2x5", "loo", "holdout:0.2"):
-        (note,) = answer_notes(twice, folds, x0=1.0)
+        (note,) = answer_notes(twice, folds, x1=1.0)
         assert note.startswith("10 of 40 rows repeat an earlier row, target included. If they are copies of one")
-    assert answer_notes(twice, "forward:3", x0=1.0) == ()
-    assert answer_notes(Dataset.from_arrays(np.rint(X), np.rint(X[:, 0])), x0=1.0) == ()  # few values: no copies
+    assert answer_notes(twice, "forward:3", x1=1.0) == ()
+    assert answer_notes(Dataset.from_arrays(np.rint(X), np.rint(X[:, 0])), x1=1.0) == ()  # few values: no copies
 
 
 def test_a_feature_that_may_be_an_exposure_is_named() -> None:
