@@ -72,7 +72,7 @@ class Wanted:
             if self.needed:
                 _position(names, str(self.target), "target")
             _check_there(features, names)
-        _check_header(names)
+        _check_repeated_names(names)
         goal = self._find_target(names)
         aux = tuple(_position(names, name, self.role) for name in dict.fromkeys(self.aux))
         _check_use(names, aux, {goal}, "is the target and cannot be the column of an option too")
@@ -82,13 +82,14 @@ class Wanted:
             places -= {names.index(name) for name in no_features}
         else:
             places = self._requested_places(names, features, goal, unavailable)
+        _check_unnamed(names, places)
         if not places:
             raise BadInput("no feature is left; keep at least one column in addition to the target")
         return Selection(names, goal, tuple(sorted(places)), aux)
 
     def _find_target(self, names: tuple[str, ...]) -> int | None:
         """Return the position of the target; None if new rows do not have it."""
-        if not self.needed and self.target not in names:
+        if not self.needed and (self.target == "" or self.target not in names):
             return None
         if not str(self.target).strip():
             raise BadInput(f"the target is missing; give one of {_list_names(names)}")
@@ -159,14 +160,24 @@ def _check_use(names: Sequence[str], places: Iterable[int], others: Collection[i
             raise BadInput(f"column {names[place]!r} {clash}; use another column, or remove one of the two options")
 
 
-def _check_header(names: tuple[str, ...]) -> None:
-    for j, name in enumerate(names):
-        if not name:
-            raise BadInput(
-                f"column {j + 1} has no name; name it in the header, or drop it with index_col={j} if it only "
-                "numbers the rows"
-            )
-    twice = [name for name, count in Counter(names).items() if count > 1]
+def _check_unnamed(names: tuple[str, ...], places: Iterable[int]) -> None:
+    """Raise `BadInput` if a feature has no name."""
+    unnamed = [j for j in sorted(places) if not names[j]]
+    if not unnamed:
+        return
+    several = len(unnamed) > 1
+    numbers = ", ".join(str(j + 1) for j in unnamed)
+    taken = any(str(j) in names for j in unnamed)  # a position then refers to the column of this name
+    drop = "" if taken else f", or give {drop_keyword(*map(str, unnamed))}"
+    raise BadInput(
+        f"{'columns' if several else 'column'} {numbers} {'have' if several else 'has'} no name; name "
+        f"{'them' if several else 'it'} in the header{drop}"
+    )
+
+
+def _check_repeated_names(names: tuple[str, ...]) -> None:
+    """Raise `BadInput` if two columns have the same name; columns without a name are checked later."""
+    twice = [name for name, count in Counter(filter(None, names)).items() if count > 1]
     if twice:
         raise BadInput(f"column name {twice[0]!r} is in the header more than once; give every column a different name")
 

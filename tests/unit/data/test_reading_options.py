@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import sparsecv_mio as sc
 from sparsecv_mio.cli.parse import with_dashes
 from sparsecv_mio.data.columns import is_unreadable
 from sparsecv_mio.data.dataset import Dataset
@@ -493,5 +494,16 @@ def test_columns_may_be_given_by_position_and_one_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [None, float("nan"), pd.NA, pd.NaT])
 def test_a_column_of_a_frame_that_is_called_nothing_is_refused(name: object) -> None:
     frame = pd.DataFrame(np.arange(12.0).reshape(4, 3) ** 2, columns=pd.Index(["a", name, "y"], dtype=object))
-    with pytest.raises(BadInput, match="^column 2 has no name"):
+    with pytest.raises(BadInput, match=r'^column 2 has no name; name it in the header, or give drop=\["1"\]$'):
         read_dataset(frame, "y")
+    assert read_dataset(frame, "y", drop=["1"]).names == read_dataset(frame, "y", features=["a"]).names == ("a",)
+
+
+def test_columns_without_a_name_are_dropped_by_position(tmp_path: Path) -> None:
+    frame, path = pd.DataFrame(np.arange(30.0).reshape(6, 5) ** 2, columns=["a", "", "b", "", "y"]), tmp_path / "t.csv"
+    frame.to_csv(path, index=False)
+    for table in (frame, path):
+        with pytest.raises(BadInput, match=r'^columns 2, 4 have no name; .* give drop=\["1", "3"\]$'):
+            read_dataset(table, "y")
+        record = sc.solve(table, "y", drop=["1", "3"], folds=3, gammas=0.1, taus=1)
+        assert sc.verify(record, table).ok and record.predict(table).shape == (6,)
