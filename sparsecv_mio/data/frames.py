@@ -20,6 +20,7 @@ from sparsecv_mio.errors import BadInput, name_index_labels, need_extra
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 
 def is_arrow_table(data: Any) -> bool:
@@ -46,7 +47,7 @@ def as_pandas(data: Any) -> Any:
     need_extra("frames", f"a table of {type(data).__module__.partition('.')[0]}")
     others = _columns_outside_arrow(data)
     try:
-        frame = pa.table(data.drop(list(others)) if others else data).to_pandas()
+        frame = _with_intervals_in_days(pa.table(data.drop(list(others)) if others else data)).to_pandas()
         for place, name in enumerate(data.columns if others else ()):
             if name in others:
                 frame.insert(place, name, np.array([*others[name], None], dtype=object)[:-1])
@@ -64,6 +65,24 @@ def _columns_outside_arrow(data: Any) -> dict[str, list[Any]]:
     if not hasattr(data, "get_column"):
         return {}
     return {name: data[name].to_list() for name, kind in data.schema.items() if str(kind) in NOT_IN_ARROW}
+
+
+def _with_intervals_in_days(table: pa.Table) -> pa.Table:
+    """Return an Arrow table with intervals, such as those of DuckDB, as numbers of days.
+
+    An interval of months has no fixed number of days, so a column with such an interval is unchanged.
+    """
+    import pyarrow as pa
+
+    for j, field in enumerate(table.schema):
+        cells = table.column(j).to_pylist() if pa.types.is_interval(field.type) else []
+        if cells and all(cell is None or cell.months == 0 for cell in cells):
+            days = [None if cell is None else cell.days + cell.nanoseconds / NANOSECONDS_OF_A_DAY for cell in cells]
+            table = table.set_column(j, field.name, pa.array(days, pa.float64()))
+    return table
+
+
+NANOSECONDS_OF_A_DAY = 86_400 * 10**9
 
 
 def _with_durations_in_days(frame: pd.DataFrame) -> pd.DataFrame:

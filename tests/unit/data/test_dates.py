@@ -56,6 +56,24 @@ def test_dates_and_durations_are_the_same_numbers_everywhere(tmp_path: Path, kin
     assert Dataset.from_frame(frame[["x", "lag"]], "lag").y.tolist() == data.X[:, 4].tolist()
 
 
+@pytest.mark.parametrize("months", [0, 1])
+def test_intervals_of_arrow_without_months_are_days(months: int) -> None:
+    """DuckDB exports intervals as months, days and nanoseconds."""
+    frame = visits()
+    whole = np.floor(frame["lag"] / pd.Timedelta(days=1)).astype(int)
+    nanoseconds = (frame["lag"] - pd.to_timedelta(whole, unit="D")).astype("timedelta64[ns]").astype("int64")
+    cells = [None, *zip([months] * (len(frame) - 1), whole[1:].tolist(), nanoseconds[1:].tolist(), strict=True)]
+    lag = pa.array(cells, pa.month_day_nano_interval())
+    table = pa.Table.from_pandas(frame.drop(columns=["when", "lag"])).append_column("lag", lag)
+    if months:
+        with pytest.raises(BadInput, match=r"^column 'lag' holds .*; .*drop=\[\"lag\"\]$"):
+            read_dataset(table, "y", na="drop")
+        return
+    data = read_dataset(table, "y", na="drop")
+    assert data.names == ("x", "lag")
+    np.testing.assert_allclose(data.X[:, 1], frame["lag"].dt.total_seconds()[1:] / 86400.0, rtol=1e-14)
+
+
 def test_a_model_of_dates_is_verified_and_predicts(tmp_path: Path) -> None:
     frame, place = visits(), tmp_path / "t.csv"
     frame["when"] = frame["when"].dt.strftime("%d.%m.%Y %H:%M")
