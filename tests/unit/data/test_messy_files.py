@@ -35,7 +35,7 @@ CURED: list[tuple[str, str, str, list[list[float]], list[float]]] = [
     ("k.csv", "#made;by\na;y\n1;2\n", "--comment '#' --sep semicolon", [[1]], [2]),
     ("l.csv", "1.5,2\n3,4\n", "--no-header", [[1.5], [3]], [2, 4]),
     ("m.txt", "1.5 2\n3 4\n", "--sep space --no-header", [[1.5], [3]], [2, 4]),
-    ("n.csv", ",a,y\n0,1,2\n1,3,4\n", "--index-col 0", [[1], [3]], [2, 4]),
+    ("n.csv", ",a,y\n0,1,2\n1,3,4\n", "--drop 0", [[1], [3]], [2, 4]),
     ("o.csv", "a,y\n1,2\nNA,3\n5,6\n", "--na drop", [[1], [5]], [2, 6]),
     ("p.csv", "a,y\n1,2\n,3\n5,6\n", "--na mean", [[1], [3], [5]], [2, 3, 6]),
     ("q.csv", "a,y\n1,2\n?,3\n5,6\n", "--na drop", [[1], [5]], [2, 6]),
