@@ -216,7 +216,7 @@ def _error_lines(record: records.Record) -> list[str]:
     own, spread = record.own_row, ""
     if own is not None and own.standard_error is not None and not _is_undefined(record):
         spread = f", standard error {mark_estimate(format_number(own.standard_error, 3), record.estimate)}"
-    lines = [f"CV error {error} ({record.wording.cv_error}{spread}); on held-out rows {record.accuracy_line()}"]
+    lines = [f"CV error {error} ({record.wording.cv_error}{spread}); on held-out rows: {record.accuracy_line()}"]
     if record.classes is not None:
         lines.append(
             "of these measures, only the log loss is certified; the model predicts the probability of "

@@ -62,7 +62,7 @@ def test_the_answer_is_the_brute_force_minimum(solve: Solve, capsys: pytest.Capt
     assert shown.startswith(f"certified choice (gap 0): tau = {best[1]} features, gamma = {best[0]:g}")
     for text in (
         "CV error",
-        "on held-out rows RMSE ",
+        "on held-out rows: RMSE ",
         "lcavol",
         "(intercept)",
         f"best gamma for each tau (reported: tau = {best[1]})",
