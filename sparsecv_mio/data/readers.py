@@ -671,13 +671,29 @@ def read_requested_data(
     options : PathOptions or NearOptions
         Options with the loss and the columns that its target needs.
     given : mapping
-        The given fields of :class:`TableColumns` and options of reading, by name.
+        The given fields of :class:`TableColumns` and options of reading, by name; `time` is another name of `target`.
     folds : str or other folds, optional
         Folds; a text may name columns.
     """
-    reading = {name: value for name, value in given.items() if name != "target"}
+    reading = {name: value for name, value in given.items() if name not in ("target", "time")}
     columns = requested_columns(folds, of_target=TargetColumns.from_fields(options))
-    return read_data(data, given.get("target"), reading, columns, two_words=options.loss.target.has_classes)
+    target = choose_target(given.get("target"), given.get("time"))
+    return read_data(data, target, reading, columns, two_words=options.loss.target.has_classes)
+
+
+def choose_target(target: Any, time: Any) -> Any:
+    """Return the target.
+
+    Parameters
+    ----------
+    target : str or int, optional
+        Column to predict.
+    time : str or int, optional
+        Another name of `target`, for survival times.
+    """
+    if target is not None and time is not None:
+        raise BadInput(f"time: {time!r} is the target, but target {target!r} is given too; leave out one of the two")
+    return target if time is None else time
 
 
 def read_data(

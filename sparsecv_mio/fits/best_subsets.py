@@ -208,7 +208,8 @@ def best_subsets(
         Rows, target and names. A file, frame or table also takes `features`, `drop` and the options of
         :func:`~sparsecv_mio.data.readers.read_dataset`.
     target : str or int, optional
-        Column to predict, by name or position; a `Dataset`, NPZ and svmlight files have their own.
+        Column to predict, by name or position; a `Dataset`, NPZ and svmlight files have their own. `time` is another
+        name of it, for survival times.
     gammas : sequence, number, text or GammaInterval
         Ridge weights, positive, or 0 if the columns of every model are linearly independent. A `GammaInterval` or text
         `LO..HI` adds the best subset of every size as a function of gamma to those at both ends.
@@ -247,8 +248,8 @@ def best_subsets(
     >>> [row.support for row in best_subsets(data, gammas=[0.1], taus=[1, 2]).path]
     [('x0',), ('x0', 'x1')]
     """
-    table = {name: keywords.pop(name) for name in TABLE if name in keywords} | {"target": target}
-    options = with_keywords(options or PathOptions(), keywords, "best_subsets", (*GRID, *TABLE))
+    table = {name: keywords.pop(name) for name in (*TABLE, "time") if name in keywords} | {"target": target}
+    options = with_keywords(options or PathOptions(), keywords, "best_subsets", (*GRID, *TABLE, "time"))
     rows = read_requested_data(options, dataset, table)
     options, dataset = options.by_names(rows), options.in_classes(rows)
     restrictions = options.restrictions

@@ -256,10 +256,10 @@ def near_optimal(
     >>> record.sizes[0].always, [model.support for model in record.models]
     (('x3',), [('x3', 'x4'), ('x1', 'x3')])
     """
-    table = {name: keywords.pop(name) for name in TABLE if name in keywords}
-    options = with_keywords(options or NearOptions(), keywords, "near_optimal", ("gamma", "taus", *TABLE))
+    table = {name: keywords.pop(name) for name in (*TABLE, "time") if name in keywords}
+    options = with_keywords(options or NearOptions(), keywords, "near_optimal", ("gamma", "taus", *TABLE, "time"))
     kind = folds.strip().lower().partition(":")[0] if isinstance(folds, str) else "10"
-    if "target" not in table and kind not in KINDS and not kind[:1].isdigit():
+    if not {"target", "time"} & set(table) and kind not in KINDS and not kind[:1].isdigit():
         near = did_you_mean(kind, KINDS)
         raise BadInput(
             f"folds: {folds!r} is not a kind of folds{near}; if it is a column to predict, give target={folds!r}"

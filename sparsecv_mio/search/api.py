@@ -44,7 +44,7 @@ from sparsecv_mio.certificate.records import (
 from sparsecv_mio.data.dataset import Dataset, require_dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, check_label_order, inner_folds, make_folds, outer_folds
-from sparsecv_mio.data.readers import read_data, requested_columns, split_rows
+from sparsecv_mio.data.readers import choose_target, read_data, requested_columns, split_rows
 from sparsecv_mio.data.reading_options import OVER_ALL_ROWS, Reading
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds
 from sparsecv_mio.data.standard import StandardData, standardize
@@ -657,13 +657,6 @@ def _add_nested(record: Record, question: Question, outer: FoldPlan, deadline: D
     return replace(record, nested=summarise_outer_folds(record, outer, done, question.dataset))
 
 
-def _choose_target(target: Any, time: Any) -> Any:
-    """Return the target; `time` is another name of it, for survival times."""
-    if target is not None and time is not None:
-        raise BadInput(f"time: {time!r} is the target, but target {target!r} is given too; leave out one of the two")
-    return target if time is None else time
-
-
 @keywords_are(Reading, SearchOptions, Restrictions, Hooks)
 def solve(
     data: str | Path | pd.DataFrame | ArrowTable | Dataset,
@@ -746,7 +739,7 @@ def solve(
         if given:
             raise BadInput(f"{given[0]}: y has the events and the times; leave out one of the two")
         data, settings["event"], settings["time"] = find_implementation("join_times")(data, outcome)
-    target = _choose_target(target, settings.pop("time", None))
+    target = choose_target(target, settings.pop("time", None))
     reading = {name: settings.pop(name) for name in OF_TABLES if name in settings}
     reading |= {name: value for name, value in (("features", features), ("drop", drop)) if value is not None}
     options, hooks = merged_options(None, None, settings, "solve", ("folds", "seed", "nested", "weights", *OF_TABLES))

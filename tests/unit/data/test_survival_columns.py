@@ -201,6 +201,17 @@ def test_times_in_words_and_no_time(tmp_path: Path) -> None:
         sc.solve(str(file), loss="cox", event="died")
 
 
+def test_best_and_near_optimal_subsets_take_the_time_as_the_target() -> None:
+    frame = pd.DataFrame({"x": np.arange(12.0) % 5, "z": np.arange(12.0) % 7, "days": 1.0 + np.arange(12) % 6})
+    frame["died"] = np.arange(12) % 2
+    options = dict(loss="cox", event="died", taus=1)
+    for solve, more in ((sc.best_subsets, {"gammas": 0.1}), (sc.near_optimal, {"gamma": 0.1, "within": 0.1})):
+        given = solve(frame, target="days", **options, **more)  # type: ignore[operator]
+        assert given.data == solve(frame, time="days", **options, **more).data  # type: ignore[operator]
+        with pytest.raises(BadInput, match="^time: 'days' is the target, but target 'x' is given too"):
+            solve(frame, target="x", time="days", **options, **more)  # type: ignore[operator]
+
+
 def test_folds_split_the_events_evenly_and_train_on_some() -> None:
     rows = read()
     plan = make_folds("2", rows)
