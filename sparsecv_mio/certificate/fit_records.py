@@ -88,14 +88,22 @@ class PathRecord(parts.JsonRecord, DrawnModel):
         ----------
         data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset, optional
             Data of the record, as they were fitted. The frame then also has the columns R^2, adjusted R^2, Cp and BIC,
-            as defined in R's leaps.
+            as defined in R's leaps; with another loss than squared error, deviance, the share of the deviance that is
+            explained, AIC, BIC and, for counts and trials, Pearson's chi-square / degrees of freedom with its standard
+            error.
         """
         frame = parts.make_frame(self.path)
         if data is not None:
             fits = find_implementation("criteria")(
                 self.path, find_implementation("data_of")(self, data), self.data.intercept != "none", self
             )
-            frame[list(fits[0]._fields)] = fits
+            for name in fits[0]._fields:
+                values = [getattr(fit, name) for fit in fits]
+                if name != "scatter":
+                    frame[name] = values
+                elif None not in values:
+                    frame["pearson"] = [scatter.ratio for scatter in values]
+                    frame["pearson_standard_error"] = [scatter.standard_error for scatter in values]
         return frame
 
 

@@ -116,6 +116,19 @@ def test_a_path_compares_its_models_by_a_table() -> None:
     assert path.to_frame(of_arrow(frame())).equals(path.to_frame(data))
 
 
+def test_a_path_of_counts_has_numbers_in_every_column_of_its_criteria() -> None:
+    table = frame()[["a", "c"]].assign(y=np.arange(40) % 5)
+    path = sc.best_subsets(table, "y", loss="poisson", gammas=0.1, taus=[0, 1])
+    criteria = path.to_frame(table)
+    numbers = criteria.drop(columns=["support", "coefficients"])
+    assert all(kind.kind in "biuf" for kind in numbers.infer_objects().dtypes)
+    expected = path.path[0].intercept
+    chi_square = float(np.sum((table["y"] - np.exp(expected)) ** 2)) / np.exp(expected)
+    assert criteria["pearson"][0] == pytest.approx(chi_square / 39.0) and criteria["pearson_standard_error"][0] > 0.0
+    classes = sc.best_subsets(table.assign(y=np.arange(40) % 2), "y", loss="logistic", gammas=0.1, taus=[1])
+    assert "pearson" not in classes.to_frame(table.assign(y=np.arange(40) % 2))
+
+
 @makers
 def test_estimators_take_the_table(make: Maker) -> None:
     X = frame()[["a", "c"]]
