@@ -511,7 +511,7 @@ def folds_from_splitter(
                 f'folds: {name} needs the group of each row; give "groups:COLUMN" or "groups:COLUMN:K" (estimators: '
                 f"groups=... of `fit`; or list({name}(...).split(X, y, groups)))"
             ) from error
-        fault = f"splitter {name} cannot split the data: {error}".splitlines()[0]
+        fault = f"splitter {name} cannot split the data: {error}".splitlines()[0].rstrip(".")
         raise BadInput(f"{fault}; give other folds") from error
     if not scored:
         raise BadInput(f"splitter {name} makes no fold; give at least one pair (training rows, scored rows)")

@@ -483,7 +483,7 @@ def make_fold_plan(cv: AnyFolds, rows: Dataset) -> FoldPlan:
         return make_folds(cv, rows, groups=rows.aux.get("groups"))
     except BadInput as error:
         text = str(error).replace(SPECS, KINDS_OF_CV)
-        raise BadInput(text if text.startswith("groups") else f"cv: {text}") from None
+        raise BadInput(text if text.startswith("groups") else f"cv: {text.removeprefix('folds: ')}") from None
 
 
 @settings
