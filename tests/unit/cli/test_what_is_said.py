@@ -109,7 +109,7 @@ COUNTS = {  # by name of the second column: its cells, and whether it may be an 
     "person_years": (RNG.uniform(0.5, 3.0, N), True),
     "year": (RNG.integers(2000, 2020, N), False),
     "hours": (np.where(np.arange(N) == 7, 0, 2.5 + np.arange(N) % 3), True),  # an error in one row
-    "rises": (np.arange(N) % 9 + 1.1, True),
+    "rises": (np.arange(N) % 9 + 1.1 + 0.2 * (np.arange(N) % 2), True),
     "depth": (RNG.uniform(1.0, 2.0, N), False),
     "weeks": (RNG.integers(0, 3, N), False),
 }
