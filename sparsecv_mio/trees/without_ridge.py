@@ -287,6 +287,7 @@ class _SubsetCheck:
         self.data, self.folds = data, folds
         self.most = most  # maximum number of columns without a fault; every fault lowers it
         self.faults: list[tuple[str, IntArray]] = []  # each with the columns that take part in it; none with few rows
+        self.rank = data.q  # smallest rank of the columns on the training sets that were decomposed
         self.budget = MAX_CHECKED_SUBSETS // (1 if folds is None else 1 + folds.k)
 
     def check_subsets(self) -> None:
@@ -312,6 +313,8 @@ class _SubsetCheck:
 
     def _advise_forcing_out(self, asked: int) -> Iterator[str]:
         """Yield advice on the fewest columns whose removal leaves no fault in models of `asked` columns."""
+        if self.rank < min(asked, self.data.q - MAX_FORCED_OUT):  # without these columns, the others are dependent too
+            return
         tau, checks = _largest_tau(self.data, asked), 1 + (0 if self.folds is None else self.folds.k)
         budget = int(MAX_ADVICE_WORK // (checks * self.data.n * self.data.q**2))
         for most in range(1, MAX_FORCED_OUT + 1):
@@ -389,6 +392,7 @@ class _SubsetCheck:
         V /= length
         left_vectors, values, basis = np.linalg.svd(V, full_matrices=len(V) < data.q)
         rank = int(np.count_nonzero(values > SINGULAR * values[0]))
+        self.rank = min(self.rank, rank)
         root = data.root_of(rows) if free else np.zeros(len(rows))
         share = 1.0 / len(rows) if root is None else root**2 / max(float(root @ root), TINY)
         leverage = np.square(left_vectors[:, :rank]).sum(axis=1) + share

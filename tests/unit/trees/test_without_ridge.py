@@ -18,7 +18,7 @@ from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.model_space import Restrictions, gammas
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.trees import without_ridge
-from sparsecv_mio.trees.without_ridge import check_independent
+from sparsecv_mio.trees.without_ridge import _SubsetCheck, check_independent
 
 
 def rows(n: int = 12, p: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -192,6 +192,16 @@ def test_folds_that_hold_out_little_are_not_looked_at(monkeypatch: pytest.Monkey
     with pytest.raises(BadInput, match="^gamma 0: on the training rows of fold 12 of 60, column 'x6' is constant; "):
         check_independent(standardize(dataset), [0.0], 3, make_folds("loo", dataset))
     assert seen[0] == "all rows" and len(seen) <= 3
+
+
+def test_columns_of_small_rank_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(11)
+    X, y = rng.normal(size=(10, 40)), rng.normal(size=10)
+    dataset, seen, look = Dataset.from_arrays(np.vstack([X, X]), np.tile(y, 2)), list[str](), _SubsetCheck._check
+    monkeypatch.setattr(_SubsetCheck, "_check", lambda self, where, rows: seen.append(where) or look(self, where, rows))
+    with pytest.raises(BadInput, match=r"linearly dependent; give tau at most \d, or give a gamma") as refused:
+        check_independent(standardize(dataset), [0.0], 12)
+    assert "force_out" not in str(refused.value) and seen == ["all rows"]
 
 
 def factors() -> Dataset:
