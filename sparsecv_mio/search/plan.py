@@ -209,6 +209,9 @@ class Plan:
         "other pairs come first once the gap of the pair with the best estimate is at most this share of `gap`")
     near_estimates: float = _setting(1.05, "ratio", "winner_first",
         "maximum ratio of the estimate of a pair to the best estimate, for pairs that are solved to get an upper bound")
+    easier_share: float = _setting(0.05, "share", "winner_first",
+        "while no upper bound is that near, such a pair comes before the pair with the best estimate if the distance "
+        "of its full-data bounds is below this share of that of the best pair")
     weighted_pairs: int = _setting(0, "pairs", "winner_first",
         "number of open pairs above which the weighted relaxations of all folds come before steps for single pairs")
     choice_share: float = _setting(0.5, "share", "winner_first",

@@ -43,7 +43,6 @@ from sparsecv_mio.units import ROUNDING, TINY
 MOST_PAIRS = 1 << 24  # events times rows at risk times columns, beyond which drops are bounded by maxima along paths
 FIRST_DROP = 1e-3  # first drop that is tried
 DROP_GROWTH, DROP_SETTLED = 1.3, 0.95  # growth of a drop that is too small, and the ratio at which to stop
-SPARSE_ROUNDS = 2  # rounds in which the ellipsoid of sparse fits makes a quadratic closer to F
 LEAST_DROP = 1e-9  # addend of drops, for rounding
 
 
@@ -292,16 +291,12 @@ def _look(problem: CoxProblem, theta: FloatArray) -> _Around | None:
 
 
 def cox_minorant(
-    problem: CoxProblem,
-    theta: FloatArray,
-    level: float,
-    is_expired: Callable[[], bool] = is_never_expired,
+    problem: CoxProblem, theta: FloatArray, level: float, is_expired: Callable[[], bool] = is_never_expired,
     region: Ellipsoid | None = None,
-    bound_fits: Callable[[Minorant], Ellipsoid | None] = lambda below: None,
-) -> tuple[Minorant, Ellipsoid | None] | None:
-    """Return a quadratic lower bound on F, built around a point, and the smallest ellipsoid known of all fits.
+) -> Minorant | None:  # fmt: skip
+    """Return a quadratic lower bound on F, built around a point.
 
-    The bound holds over `{F <= level}` or, with a region or `bound_fits`, at all fits of interest in this set.
+    The bound holds over `{F <= level}` or, with a region, at all fits in this set that are in the region.
 
     Parameters
     ----------
@@ -314,15 +309,12 @@ def cox_minorant(
     is_expired : callable
         Function that is called between rounds; if it returns True, the best bound so far is returned.
     region : Ellipsoid, optional
-        Ellipsoid that contains all fits of interest.
-    bound_fits : callable, optional
-        Function that takes a quadratic below F at all fits of interest, and returns an ellipsoid that contains them, or
-        None. The drops in this ellipsoid give a quadratic closer to F.
+        Ellipsoid that contains all fits of interest, as a quadratic below F at these fits implies it.
 
     Returns
     -------
-    Minorant, and Ellipsoid or None; or None
-        None if F is above the level at the point, or if no ellipsoid verifies itself.
+    Minorant or None
+        The bound; None if F is above the level at the point, or if no ellipsoid verifies itself.
     """
     around = _look(problem, theta)
     if around is None:
@@ -331,13 +323,7 @@ def cox_minorant(
         best = around.quadratic_of_level_set(level, is_expired) or _shrink(around, level, is_expired)
     else:
         best = around.quadratic(level, around.drops(region))
-    for _ in range(SPARSE_ROUNDS if best is not None else 0):
-        smaller = None if is_expired() else bound_fits(with_moments(problem, around.at, level, best))  # type: ignore[arg-type]
-        quadratic = None if smaller is None else around.quadratic(level, around.drops(smaller))
-        if quadratic is None:
-            break
-        best, region = quadratic, smaller
-    return None if best is None else (with_moments(problem, around.at, level, best), region)  # type: ignore[arg-type]
+    return None if best is None else with_moments(problem, around.at, level, best)  # type: ignore[arg-type]
 
 
 def _shrink(around: _Around, level: float, is_expired: Callable[[], bool]) -> QuadraticAbout | None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import combinations
 from math import comb
 from typing import Any, NamedTuple
@@ -40,6 +39,7 @@ from sparsecv_mio.units import GAMMA_RANGE, TIE_RTOL
 
 MOST_LISTED, LISTED_NODES = 3_000, 30_000  # supports of a list, and nodes of its tree; beyond these, a node branches
 SHORT_LIST, SHORT_LIST_NODES = 16, 500  # the same for a list that is tried before further quadratics
+MAX_LEVEL_SET_COLUMNS = 36  # columns up to which all quadratics of a node are below F on its level set, by timings
 LISTED_GAP_SHARE = 0.7  # after a list failed, lists are tried below this share of its distance from bound to level
 FITTED_AT_ONCE = 64  # supports of a node that are all fitted without a bound
 
@@ -108,14 +108,9 @@ class CoxSizeSearch(SizeSearch):
         region: Ellipsoid | None = None
         for theta in mixed_points(near[columns], point[columns]):
             level = self.level
-            bound_fits = partial(sparse_ellipsoid, first=0, size=most, level=level, is_expired=self.is_expired,
-                                 inside=positions)  # fmt: skip
-            closest = (
-                None if self.is_expired() else cox_minorant(problem, theta, level, self.is_expired, region, bound_fits)
-            )
-            if closest is None:
+            below = None if self.is_expired() else cox_minorant(problem, theta, level, self.is_expired, region)
+            if below is None:
                 continue
-            below, region = closest
             quadratic = _NodeQuadratic(fits, columns, positions, below)
             lower, support = quadratic.solve(most, level, self.is_expired)
             chosen = frozenset(columns[support].tolist())
@@ -123,6 +118,8 @@ class CoxSizeSearch(SizeSearch):
                 fitted = fits.refit(fits.masks([chosen]), near, self.upper, self.is_expired, sure=False)
                 self._offer(chosen, fitted.points[0], float(fitted.upper[0]))
             yield lower, quadratic, columns[support]
+            if len(columns) > MAX_LEVEL_SET_COLUMNS:
+                region = sparse_ellipsoid(below, 0, most, level, self.is_expired, positions) or region
 
     def _branch(
         self, bound: float, node: GlmNode, choice: IntArray, inside: IntArray, point: FloatArray
@@ -286,10 +283,10 @@ class CoxSubsets(GlmSubsets):
         level = upper * (1.0 + TIE_RTOL)
         point, _ = fits.fit_of_all(fits.varies, fits.start(), is_expired)
         problem: Any = fits.bounding_problem.select_columns(columns)
-        found = cox_minorant(problem, point[columns], level, is_expired)
-        if found is None:
+        below = cox_minorant(problem, point[columns], level, is_expired)
+        if below is None:
             return 0.0, np.inf
-        return _bound_difference(Columns(fits.rows.W, columns), found[0].ellipsoid, every, fits.problem.sets)
+        return _bound_difference(Columns(fits.rows.W, columns), below.ellipsoid, every, fits.problem.sets)
 
 
 def _bound_difference(Z: Columns, ellipsoid: Ellipsoid, every: RiskSets, train: RiskSets) -> tuple[float, float]:

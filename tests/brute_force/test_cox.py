@@ -22,7 +22,6 @@ from sparsecv_mio.data.folds import outer_folds
 from sparsecv_mio.data.survival import Survival
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.cox_objective import Terms
-from sparsecv_mio.problem.glm import Minorant
 from sparsecv_mio.problem.risk_sets import RiskSets, make_risk_sets
 from sparsecv_mio.search.api import nested_cross_validate
 from sparsecv_mio.search.options import Hooks, SearchOptions
@@ -62,11 +61,10 @@ def test_quadratics_are_below_the_objective_wherever_it_is_at_most_the_level(see
     near[list(S)] = b * fits.centring.unit[list(S)]
     n_made = 0
     for theta in mixed_points(near, everything):
-        found = cox_minorant(fits.problem, theta, level)  # type: ignore[arg-type]
-        if found is None:
+        below = cox_minorant(fits.problem, theta, level)  # type: ignore[arg-type]
+        if below is None:
             continue
-        n_made, (below, region) = n_made + 1, found
-        assert region is None
+        n_made += 1
         M, c, yy = below.moments.M, below.moments.c, below.moments.yy - below.shift
         for T, (value, _) in values.items():
             i = list(T)
@@ -97,15 +95,13 @@ def test_quadratics_of_sparse_fits_are_below_the_objective_at_these_fits(seed: i
         near, everything = np.zeros(p), fits.fit_of_all(fits.varies, np.zeros(p))[0]
         near[list(S)] = b * fits.centring.unit[list(S)]
 
-        def bound_fits(below: Minorant, level: float = level, size: int = size, inside: Any = inside) -> Any:
-            return sparse_ellipsoid(below, 0, size, level, is_never_expired, inside)
-
         region = None
         for theta in mixed_points(near, everything):
-            found = cox_minorant(fits.problem, theta, level, region=region, bound_fits=bound_fits)  # type: ignore[arg-type]
-            if found is None or found[1] is None:
+            below = cox_minorant(fits.problem, theta, level, region=region)  # type: ignore[arg-type]
+            region = below and sparse_ellipsoid(below, 0, size, level, is_never_expired, inside)
+            if below is None or region is None:
                 continue
-            n_made, (below, region) = n_made + 1, found
+            n_made += 1
             M, c, yy = below.moments.M, below.moments.c, below.moments.yy - below.shift
             low, high = region.predictions(np.eye(p))
             for T, (value, coefficients) in values.items():

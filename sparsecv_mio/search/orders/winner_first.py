@@ -23,7 +23,7 @@ from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.sources.weighted_rows import WeightedRelaxations
 from sparsecv_mio.search.state.attempts import BOUNDED
 from sparsecv_mio.search.state.grid_state import GridState
-from sparsecv_mio.search.state.pairs import Aim, PairBounds, choose_aim
+from sparsecv_mio.search.state.pairs import Aim, Pair, PairBounds, choose_aim
 from sparsecv_mio.search.steps import Step, idle_steps
 
 
@@ -35,18 +35,22 @@ def winner_first(
     Late in a limit the pairs with the smallest bounds come first.
     """
     now, is_late = state.bounds(), share > plan.choice_share
-    cutoff = _cutoff(now, state, plan, is_late)
+    cutoff, near_best = _cutoff(now, state, plan, is_late), _near_best(now, plan)
     excluding = np.full(now.lower.shape, np.inf)
     if plan.max_tries > 1:  # with one try of each target nothing is put off
         excluding = state.objective_cutoffs(np.full(now.lower.shape, cutoff))
+    if (easier := _find_easier_pair(now, state, plan, running)) is not None:
+        tries = int(state.tried.lowest_tries[easier])
+        yield from _steps_of_pair(state, plan, Aim(easier, np.inf), tries, plan.n_threads, running, excluding)
+        return
     for tries in range(int(state.tried.round), plan.max_tries):
         if (is_late or tries) and (unweighed := _unweighed_folds(state, plan, running)):
             yield from unweighed
             return
-        waiting = (state.tried.lowest_tries <= tries) & ~_busy_pairs(running, now)
+        waiting = (state.tried.lowest_tries <= tries) & ~_busy_pairs(running, near_best)
         waiting &= ~_deferred_pairs(state, plan, excluding, tries)
         aim = _aim(now, state, plan, waiting, is_late)
-        if aim is not None and not (running and aim.solves_pair and not _near_best(now, plan)[aim.pair]):
+        if aim is not None and not (running and aim.solves_pair and not near_best[aim.pair]):
             n_others = 1 if aim.solves_pair else int(((now.lower < aim.sum_cutoff) & waiting).sum())
             unweighed = _unweighed_folds(state, plan, running) if n_others > plan.weighted_pairs else []
             n_threads = -(-plan.n_threads // n_others)
@@ -133,12 +137,12 @@ def _unweighed_folds(state: GridState, plan: Plan, running: Sequence[Step]) -> l
     return [step for step in steps if step.folds not in busy]
 
 
-def _busy_pairs(running: Sequence[Step], now: PairBounds) -> BoolArray:
-    """(G, T): pairs that steps work on, except the pair with the best estimate, which several fold trees may share."""
-    busy = np.zeros(now.lower.shape, dtype=bool)
+def _busy_pairs(running: Sequence[Step], near_best: BoolArray) -> BoolArray:
+    """(G, T): pairs that steps work on, except pairs near the best estimate, which several fold trees may share."""
+    busy = np.zeros(near_best.shape, dtype=bool)
     for step in running:
         pair = step.gamma, step.taus[0]
-        is_shared = step.source == SubproblemTrees.name and pair == now.winner
+        is_shared = step.source == SubproblemTrees.name and near_best[pair]
         if not (is_shared or step.source == FoldRelaxations.name):
             busy[step.gamma if step.gamma >= 0 else slice(None), list(step.taus)] = True
     return busy
@@ -155,6 +159,22 @@ def _cutoff(now: PairBounds, state: GridState, plan: Plan, is_late: bool) -> flo
 def _near_best(now: PairBounds, plan: Plan) -> BoolArray:
     """(G, T): pairs with estimates near the best one."""
     return np.asarray(now.nominal <= plan.near_estimates * now.nominal[now.winner])
+
+
+def _find_easier_pair(now: PairBounds, state: GridState, plan: Plan, running: Sequence[Step]) -> Pair | None:
+    """Return the pair that comes before the pair with the best estimate; None if there is none.
+
+    While no upper bound near the best estimate is known, it is the best of the pairs with estimates near this one whose
+    full-data bounds are far closer: such a pair is solved by far less work, and gives such an upper bound.
+    """
+    if plan.lists_held_out or now.ceiling <= plan.near_estimates * now.nominal[now.winner]:
+        return None
+    widths, near_best = state.all_rows.upper() - state.all_rows.lower(), _near_best(now, plan)
+    waiting = (state.tried.lowest_tries < plan.max_tries) & ~_busy_pairs(running, near_best)
+    is_easier = waiting & near_best & (widths < plan.easier_share * widths[now.winner])
+    ranked = np.where(is_easier, now.nominal, np.inf)
+    g, t = np.unravel_index(int(np.argmin(ranked)), ranked.shape)
+    return (int(g), int(t)) if is_easier.any() else None
 
 
 def _aim(now: PairBounds, state: GridState, plan: Plan, waiting: BoolArray, is_late: bool) -> Aim | None:

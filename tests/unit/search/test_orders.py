@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.search import plan
 from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.orders.winner_first import _aim
+from sparsecv_mio.search.orders.winner_first import _aim, _find_easier_pair, winner_first
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.state.pairs import Grid
@@ -239,6 +240,26 @@ def test_while_the_best_estimate_is_open_the_pair_with_the_closest_bounds_near_i
     for other in (replace(search.plan, near_estimates=1.0), replace(search.plan, lists_held_out=True)):
         lowest = _aim(now, state, other, waits, is_late=False)
         assert lowest is not None and now.lower[lowest.pair] == now.lower[waits].min()
+
+
+def test_without_an_upper_bound_near_the_best_estimate_an_easier_pair_is_first() -> None:
+    search = through_earlier_orders(drawn_search(90, 12, 5, Loss.LOGISTIC, [1, 2, 3, 4, 5]))
+    state, now = search.state, search.state.bounds()
+    widths = state.all_rows.upper() - state.all_rows.lower()
+    assert now.ceiling == np.inf
+    n_found = 0
+    for share, ratio in product((0.5, 0.9, 1.0), (1.02, 1.1, 1.5)):
+        plan = replace(search.plan, easier_share=share, near_estimates=ratio)
+        easier = (now.nominal <= ratio * now.nominal[now.winner]) & (widths < share * widths[now.winner])
+        pair = _find_easier_pair(now, state, plan, [])
+        assert (pair is not None) == easier.any()
+        assert pair is None or (easier[pair] and now.nominal[pair] == now.nominal[easier].min())
+        n_found += pair is not None
+        first = next(winner_first(None, state, plan, [], 0.9))  # type: ignore[arg-type]
+        assert pair is None or (first.gamma, first.taus) == (pair[0], (pair[1],))
+        bounded = replace(now, upper=np.full(now.upper.shape, now.nominal[now.winner]))
+        assert _find_easier_pair(bounded, state, plan, []) is None
+    assert n_found
 
 
 def plan_of(n: int = 60, q: int = 5, k: int = 10, loss: Loss = Loss.SQUARED) -> Plan:
