@@ -6,7 +6,8 @@ bound only if the bound is tighter than the stored one. A work unit can therefor
 without harm. If a worker dies, its work unit starts again on another worker.
 
 Arguments are pickled. Large arrays that are needed repeatedly, such as rows or a Gram matrix, are stored on the cluster
-under a digest of their content. They are sent to each worker once. `Kept` caches results within each process.
+under a digest of their content. Each stored array is sent to each worker once. `Kept` caches results within each
+process.
 """
 
 from __future__ import annotations

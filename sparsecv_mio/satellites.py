@@ -2,8 +2,8 @@
 
 The core runs without the satellites. The `__init__` of a satellite lists its commands in `COMMANDS`, each with the
 module that defines the command. The `__init__` may also define `WARM_UP`, a function that compiles the kernels of the
-satellite, and `PROOF_CHECKER`, the module that checks a proof before the proof is stored. A module of a satellite is
-imported when it is first used.
+satellite, and `PROOF_CHECKER`, the module that checks a proof before the proof is stored. A module of an optional
+folder (satellite) is imported when it is first used.
 """
 
 from __future__ import annotations

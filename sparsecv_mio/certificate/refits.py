@@ -1,4 +1,4 @@
-"""Checks of records of `fit`, and of the optimality of supports, by refits, enumeration or exchanges of one column.
+"""Check records of `fit` and the optimality of supports: by a refit, by enumeration, or by exchanges of one column.
 
 If there are too many supports to enumerate, every exchange of one column is tried. If an exchange lowers the training
 objective, the support is not optimal. Let G be the Gram matrix of the training rows, M the sum of G and the penalty,

@@ -5,11 +5,11 @@ The package has three implementations of this fit, which differ in their input a
 * `problem.objective.fit` is the reference definition of the fit. This function computes in floats, from the rows in
   their original units. If fewer than nine digits of a residual are accurate in floats, it uses exact fractions, or
   twice the precision if there are many rows. `verify` and the tests use no other fit.
-* `refit_squares`, in this module, fits from the rows in standard coordinates (docs/notation.md), and refines the result
-  in long precision. This function computes the reported numbers, and replaces fits from moments that are not accurate
-  enough. `refit_squares` returns bounds on its rounding errors, computed from the residual. If these bounds are too
-  wide to distinguish two supports, a fit of few rows and columns is computed again in fractions
-  (`problem.beyond_floats`).
+* `refit_squares`, in this module, computes the fit from the rows in standard coordinates (docs/notation.md), and
+  refines the coefficients in long precision. This function computes the reported numbers, and replaces fits from
+  moments that are not accurate enough. `refit_squares` returns bounds on its rounding errors, computed from the
+  residual. If these bounds are too wide to distinguish two supports, a fit of few rows and columns is computed again in
+  fractions (`problem.beyond_floats`).
 * `problem.moment_fits.refit_moments` fits from the moments, within the bounds on coefficients if there are any. The
   upper bounds of every backend come from this function. It evaluates the objective of its coefficients again and rounds
   it up, so the result is an upper bound for any coefficients. `refit_moments` also returns a bound on the excess of the

@@ -10,8 +10,8 @@ the penalty (docs/theory/bounds.md, section 9). The proof contains B.
 
 A term is a column, or a group of columns such as a factor; `ChosenTerms` states which terms a support may contain. If
 terms are groups, the objective of the ridge fit on all terms of a leaf is compared with the threshold. If the objective
-is at least the threshold, this fit proves the threshold at the leaf. Otherwise each term that the leaf may choose is
-removed in turn, and the objectives of the fits without one term give the bound.
+of this fit is at least the threshold, so is that of every support at the leaf. Otherwise each term that the leaf may
+choose is removed in turn, and the objectives of the fits without one term give the bound.
 """
 
 from __future__ import annotations

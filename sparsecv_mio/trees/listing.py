@@ -1,4 +1,4 @@
-"""Lists of all supports whose objective f is at most a cutoff, and perspective trees of single sizes.
+"""List all supports with f at most a cutoff: by a path tree of all sizes, or by a perspective tree of one size.
 
 The path tree lists all sizes at once and is fastest with few columns and small penalties. A perspective tree lists one
 size, and finds thousands of supports at a node by scans of the last levels. It is not known in advance which kind of

@@ -1,4 +1,4 @@
-"""Problems with squared-error loss whose sizes are solved one by one: by an external solver, or under restrictions.
+"""Squared-error problems that are solved one size at a time, because of an external solver or of restrictions.
 
 Four kinds of restrictions are supported: at most k columns of a group; a column only together with its parents; signs
 of coefficients; all levels of a factor or none. Bounds that hold only for the best unrestricted support are not used.
@@ -13,10 +13,10 @@ support sizes and only coefficients within the bounds. With more columns, the tr
 first. The minimum without bounds on coefficients is at most the minimum within bounds. Therefore every lower bound on
 the minimum without bounds, also with weighted held-out rows, is a lower bound on the minimum within bounds. Bounds on
 held-out losses hold for every model whose objective is at most that of a known support fitted within the bounds on
-coefficients. A tree for models without bounds lists all supports whose objective without bounds is at most a cutoff. If
-one of the listed supports, fitted within the bounds, also has an objective of at most the cutoff, the best support
-within the bounds is in the list, and the size is solved. Otherwise a restricted tree follows. Closed forms that remove
-the held-out rows from a fit are not used, because they ignore the bounds on coefficients.
+coefficients. A tree that ignores the bounds on coefficients lists all supports whose objective without these bounds is
+at most a cutoff. If one of the listed supports, fitted within the bounds, also has an objective of at most the cutoff,
+the best support within the bounds is in the list, and the size is solved. Otherwise a restricted tree follows. Closed
+forms that remove the held-out rows from a fit are not used, because they ignore the bounds on coefficients.
 """
 
 from __future__ import annotations
