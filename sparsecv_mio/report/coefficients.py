@@ -245,35 +245,50 @@ def factor_lines(record: Any) -> list[str]:
     models = record.path if isinstance(record, PathRecord) else [record]
     used = {name for model in models for name in model.coefficients}
     factors = [columns for columns in _factors(record) if used.intersection(columns)]
-    references, lines = requested_references(record), list[str]()
-    effects = f"coefficients and {record.wording.ratio}s" if record.wording.ratio else "coefficients"
-    has_baseline = not record.wording.has_intercept
-    if shown := [level for level, columns in references.items() if columns in factors]:
-        verb = "effect is" if len(shown) == 1 else "effects are"
-        part = "with the hazard ratio 1" if has_baseline else f"whose {verb} part of the intercept"
-        part = part.replace("hazard ratio", record.wording.ratio or "ratio")
-        lines.append(
-            f"coefficients are differences from {abbreviate_names(shown)}, {part}; the record stores deviations from "
-            f"{_name_mean(record)}"
-        )
-    free = [columns for columns in factors if columns not in references.values() and not _is_coded(columns, record)]
     single = _factors_of_single_levels(record)
     whole = [columns for columns in single if any(model.coefficients.keys() >= set(columns) for model in models)]
-    if (free or whole) and (record.data.intercept != Intercept.NONE or has_baseline):
-        words = abbreviate_names(list(map(word_of_factor, [*free, *whole])))
-        command = "path" if isinstance(record, PathRecord) else "fit" if isinstance(record, FitRecord) else "solve"
-        more = "" if free else " --count factors"
-        lines.append(
-            f"{effects} of {words} compare each level with {_name_mean(record)}; `{command}` with "
-            f"--reference {quoted_name([*free, *whole][0][0])}{more} compares with one level"
-        )
+    effects = f"coefficients and {record.wording.ratio}s" if record.wording.ratio else "coefficients"
     parts = [columns for columns in single if used.intersection(columns) and columns not in whole]
-    lines += [
-        f"{effects} of {abbreviate_names([name for name in columns if name in used])} compare with the levels of "
-        f"{word_of_factor(columns)} that are not in the model"
-        for columns in parts
+    return [
+        *_reference_lines(record, factors),
+        *_mean_lines(record, factors, whole, effects),
+        *(
+            f"{effects} of {abbreviate_names([name for name in columns if name in used])} compare with the levels of "
+            f"{word_of_factor(columns)} that are not in the model"
+            for columns in parts
+        ),
     ]
-    return lines
+
+
+def _reference_lines(record: Any, factors: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return a line on the reference levels that were requested for some factors of the model."""
+    shown = [level for level, columns in requested_references(record).items() if columns in factors]
+    if not shown:
+        return []
+    verb = "effect is" if len(shown) == 1 else "effects are"
+    ratio = f"with the {record.wording.ratio or 'ratio'} 1"
+    part = f"whose {verb} part of the intercept" if record.wording.has_intercept else ratio
+    return [
+        f"coefficients are differences from {abbreviate_names(shown)}, {part}; the record stores deviations from "
+        f"{_name_mean(record)}"
+    ]
+
+
+def _mean_lines(
+    record: Any, factors: Sequence[tuple[str, ...]], whole: Sequence[tuple[str, ...]], effects: str
+) -> list[str]:
+    """Return a line on the factors whose levels are compared with the mean of all levels."""
+    references = requested_references(record).values()
+    free = [columns for columns in factors if columns not in references and not _is_coded(columns, record)]
+    if not (free or whole) or (record.data.intercept == Intercept.NONE and record.wording.has_intercept):
+        return []
+    words = abbreviate_names(list(map(word_of_factor, [*free, *whole])))
+    command = "path" if isinstance(record, PathRecord) else "fit" if isinstance(record, FitRecord) else "solve"
+    more = "" if free else " --count factors"
+    return [
+        f"{effects} of {words} compare each level with {_name_mean(record)}; `{command}` with "
+        f"--reference {quoted_name([*free, *whole][0][0])}{more} compares with one level"
+    ]
 
 
 def _factors_of_single_levels(record: Any) -> list[tuple[str, ...]]:

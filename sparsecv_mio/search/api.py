@@ -657,6 +657,18 @@ def _add_nested(record: Record, question: Question, outer: FoldPlan, deadline: D
     return replace(record, nested=summarise_outer_folds(record, outer, done, question.dataset))
 
 
+def _join_outcome(data: Any, target: Any, settings: dict[str, Any]) -> Any:
+    """Return the data with the times and events of `y`, if given, whose columns become settings."""
+    outcome = settings.pop("y", None)
+    if outcome is None:
+        return data
+    given = [name for name in ("time", "event", "target") if name in settings or (name == "target" and target)]
+    if given:
+        raise BadInput(f"{given[0]}: y has the events and the times; leave out one of the two")
+    joined, settings["event"], settings["time"] = find_implementation("join_times")(data, outcome)
+    return joined
+
+
 @keywords_are(Reading, SearchOptions, Restrictions, Hooks)
 def solve(
     data: str | Path | pd.DataFrame | ArrowTable | Dataset,
@@ -734,11 +746,7 @@ def solve(
     ('proved', 7, 0.01)
     """
     settings: dict[str, Any] = dict(keywords)
-    if (outcome := settings.pop("y", None)) is not None:
-        given = [name for name in ("time", "event", "target") if name in settings or (name == "target" and target)]
-        if given:
-            raise BadInput(f"{given[0]}: y has the events and the times; leave out one of the two")
-        data, settings["event"], settings["time"] = find_implementation("join_times")(data, outcome)
+    data = _join_outcome(data, target, settings)
     target = choose_target(target, settings.pop("time", None))
     reading = {name: settings.pop(name) for name in OF_TABLES if name in settings}
     reading |= {name: value for name, value in (("features", features), ("drop", drop)) if value is not None}

@@ -80,17 +80,22 @@ class CoxSizeSearch(SizeSearch):
                 best = lower, quadratic, support
         if best is None:
             return [(bound, node)] if self.is_expired() else self._branch(bound, node, columns, inside, point)
-        bound = max(bound, best[0])
+        return self._list_or_branch(max(bound, best[0]), node, best, range(least, most + 1), point)
+
+    def _list_or_branch(
+        self, bound: float, node: GlmNode, best: tuple[float, _NodeQuadratic, IntArray], sizes: range, point: FloatArray
+    ) -> list[tuple[float, GlmNode]]:
+        """Fit the supports at which the best quadratic is at most the level, or return children if there are many."""
         if self.work == 1:
             return [(bound, GlmNode(node.inside, node.outside, point))]
         if (gap := self.level - best[0]) < self._listed_gap:
-            masks = best[1].list_supports(
-                range(least, most + 1), self.level, MOST_LISTED, LISTED_NODES, self.is_expired
-            )
+            masks = best[1].list_supports(sizes, self.level, MOST_LISTED, LISTED_NODES, self.is_expired)
             if masks is not None:
                 return self._close_node(bound, node, masks, self.level)
             self._listed_gap = min(self._listed_gap, LISTED_GAP_SHARE * gap)
-        return [(bound, node)] if self.is_expired() else self._branch(bound, node, best[2], inside, point)
+        if self.is_expired():
+            return [(bound, node)]
+        return self._branch(bound, node, best[2], np.array(sorted(node.inside), dtype=np.int64), point)
 
     def _quadratics(
         self, columns: IntArray, inside: IntArray, most: int, point: FloatArray
