@@ -119,7 +119,5 @@ def test_those_of_a_later_version_are_refused_in_one_line(
     assert run(made(tmp_path / "later")) in (1, 2)
     told = capsys.readouterr().err
     assert (
-        told.count("\n") == 1
-        and "wrote" in told
-        and ("version of sparsecv-mio" in told or "the version that" in told)
+        told.count("\n") == 1 and "wrote" in told and ("version of sparsecv-mio" in told or "the version that" in told)
     ), told
