@@ -17,7 +17,7 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -381,13 +381,29 @@ def inert(text: str) -> str:
     return f"'{text}"
 
 
+def as_written(text: str) -> str:
+    """Return the text from which `inert` made another one.
+
+    Examples
+    --------
+    >>> as_written("'=1+1"), as_written("x1"), as_written("'a'")
+    ('=1+1', 'x1', "'a'")
+    """
+    return text[1:] if inert(text[1:]) == text else text
+
+
 def with_inert_words(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table in which no spreadsheet takes text values or column names for formulas."""
-    safe = frame.copy()
-    for name in safe:
-        if safe[name].dtype.kind not in "biufM":
-            safe[name] = safe[name].map(lambda cell: inert(cell) if isinstance(cell, str) else cell)
-    return safe.rename(columns=inert)
+    return map_words(frame, inert)
+
+
+def map_words(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
+    """Return a table with changed text values and column names."""
+    changed = frame.copy()
+    for name in changed:
+        if changed[name].dtype.kind not in "biufM":
+            changed[name] = changed[name].map(lambda cell: change(cell) if isinstance(cell, str) else cell)
+    return changed.rename(columns=change)
 
 
 class JsonLines:

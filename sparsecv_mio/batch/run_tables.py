@@ -14,7 +14,15 @@ from sparsecv_mio.batch.batch_plan import COMMON
 from sparsecv_mio.batch.oracle_tasks import ORACLES
 from sparsecv_mio.digits import abbreviate_list, format_with_zeros, several
 from sparsecv_mio.errors import BadInput, did_you_mean
-from sparsecv_mio.files import check_numbers, check_readable, inert, replacing, with_inert_words
+from sparsecv_mio.files import (
+    as_written,
+    check_numbers,
+    check_readable,
+    inert,
+    map_words,
+    replacing,
+    with_inert_words,
+)
 from sparsecv_mio.report.document import markdown_text, tex
 from sparsecv_mio.targets import Loss
 
@@ -50,7 +58,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
     check_readable(place, "table", most=TABLE_BYTES)
     try:
         if place.suffix.lower() == ".csv":
-            frame = pd.read_csv(place)
+            frame = map_words(pd.read_csv(place), as_written)
         else:
             size = read_metadata(place)
             check_numbers(place, size.num_rows, size.num_columns)

@@ -262,6 +262,15 @@ def test_names_in_csv_are_no_formulas() -> None:
     assert table["row"].tolist() == ["'=1+1", "'@a", "-2"] and table.columns[1] == "'+x tau"
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_text_like_a_formula_is_read_as_it_was(ending: str, tmp_path: Path) -> None:
+    runs = pd.DataFrame(
+        {"data": ["=1+1", "'a", "-2 x"], "state": "done", "sources": ["-weighted-trees", "all", "none"]}
+    )
+    write_table(runs, place := tmp_path / f"runs.{ending}")
+    pd.testing.assert_frame_equal(read_table(place), runs, check_dtype=False)
+
+
 RUNS_OF_METHODS = pd.DataFrame(
     {
         "data": ["a", "a", "b", "b", "b"],
