@@ -42,6 +42,9 @@ SAID = {
 }
 
 
+MOST_LINES = 10  # best subsets on all rows whose bounds are printed
+
+
 class Proved(NamedTuple):
     """Result of a check: statements for the reader, and the interval of every pair (gamma, tau), by index."""
 
@@ -246,6 +249,9 @@ class Check:
         if not self.claims:
             count = len(self.grid)
             words.append(f"best subsets on all rows: {count}, each with a lower and an upper bound")
+            for (g, t), (least, most) in intervals.items() if count <= MOST_LINES else ():
+                pair_name = f"tau {self.taus[t]}, gamma {self.gammas[g]!r}"
+                words.append(f"proved: the minimum objective of {pair_name} is in [{least!r}, {most!r}]")
             return Proved(words, intervals)
         claim, (pair, _, name) = self.claims[0], self._read_pair(self.claims[0])
         need(claim["upper"] is not None, "the claim has no upper bound")
